@@ -1,0 +1,12 @@
+// lyo.base: what every other crate stands on: errors, byte regions, digests, files, dtypes, shapes and tensors.
+// It knows nothing of artifacts. Everything here is safe to use from many threads unless a comment says otherwise.
+export module lyo.base;
+
+export import :result;
+export import :checked;
+export import :bytes;
+export import :digest;
+export import :file;
+export import :dtype;
+export import :tensor;
+export import :dlpack;
