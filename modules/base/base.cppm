@@ -8,5 +8,6 @@ export import :bytes;
 export import :digest;
 export import :file;
 export import :dtype;
+export import :scalar_op;
 export import :tensor;
 export import :dlpack;

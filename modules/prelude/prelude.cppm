@@ -112,6 +112,12 @@ using __gnu_cxx::operator-;
 using __gnu_cxx::operator+;
 }  // namespace __gnu_cxx
 
+// Plain and non-throwing allocation.
+export {
+    using ::operator new;
+    using ::operator delete;
+}
+
 // The C names of the fixed-width integers, as the global headers give them.
 export {
     using ::int16_t;
