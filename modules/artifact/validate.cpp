@@ -1,0 +1,86 @@
+// The rules that span sections: names, constants, and that every index stays within its table.
+module lyo.artifact;
+
+import lyo.prelude;
+import lyo.base;
+import :state;
+
+namespace lyo {
+namespace {
+
+constexpr ErrorCode code = ErrorCode::bad_value;
+
+Result<> validate_constants(const FunctionTable& table, std::span<const std::byte> section) {
+    std::uint64_t end = 0;
+    for (std::size_t i = 0; i < table.constants.size(); ++i) {
+        const Constant& c = table.constants[i];
+        const auto where = [&] { return cat("functions.constants[", i, "]"); };
+        if (c.shape.size() > max_rank)
+            return mismatch(code, where(), "rank", cat("at most ", max_rank), c.shape.size());
+        const auto size = byte_size(c);
+        const auto start = checked_align(end, format::constant_alignment);
+        if (!size || !start) return fail(code, where(), "its size does not fit in 64 bits");
+        if (c.offset != *start) return mismatch(code, where(), "offset", *start, c.offset);
+        const auto stop = checked_add(*start, *size);
+        if (!stop || *stop > section.size())
+            return mismatch(code, where(), "end", cat("at most ", section.size()), stop.value_or(0));
+        for (std::uint64_t p = end; p < *start; ++p)
+            if (section[p] != std::byte{0}) return fail(code, where(), "padding before it is not zero");
+        end = *stop;
+    }
+    if (end != section.size()) return mismatch(code, "constants", "length", end, section.size());
+    return {};
+}
+
+Result<> validate_specs(std::span<const TensorSpec> specs, std::string_view list, std::size_t exprs) {
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+        const auto where = [&] { return cat(list, "[", i, "]"); };
+        if (specs[i].shape.size() > max_rank)
+            return mismatch(code, where(), "rank", cat("at most ", max_rank), specs[i].shape.size());
+        for (const std::uint32_t e : specs[i].shape)
+            if (e >= exprs) return mismatch(code, where(), "expression", cat("below ", exprs), e);
+    }
+    return {};
+}
+
+Result<> validate_function(const FunctionSpec& f) {
+    for (std::size_t i = 0; i < f.symbols.size(); ++i)
+        if (f.symbols[i].min > f.symbols[i].max || f.symbols[i].min < 0)
+            return mismatch(code, cat("symbols[", i, "]"), "range", "0 <= min <= max",
+                            cat("[", f.symbols[i].min, ", ", f.symbols[i].max, "]"));
+    if (auto ok = validate_exprs(f.exprs, f.symbols.size()); !ok) return ok;
+    if (auto ok = validate_specs(f.inputs, "inputs", f.exprs.size()); !ok) return ok;
+    if (auto ok = validate_specs(f.outputs, "outputs", f.exprs.size()); !ok) return ok;
+    for (std::size_t i = 0; i < f.guards.size(); ++i)
+        if (f.guards[i].left >= f.exprs.size() || f.guards[i].right >= f.exprs.size())
+            return fail(code, cat("guards[", i, "]"), "an expression beyond the table");
+    return {};
+}
+
+}  // namespace
+
+Result<> validate(const Manifest& manifest, const FunctionTable& table, std::span<const Image> images,
+                  std::span<const std::byte> constants) {
+    if (manifest.abi != format::abi_version)
+        return mismatch(ErrorCode::unsupported_version, "manifest.abi", "version", format::abi_version, manifest.abi);
+    if (manifest.targets.size() != images.size())
+        return mismatch(code, "manifest.targets", "count", images.size(), manifest.targets.size());
+    for (std::size_t i = 1; i < manifest.targets.size(); ++i)
+        if (!(manifest.targets[i - 1] < manifest.targets[i]))
+            return fail(code, cat("manifest.targets[", i, "]"), "targets are not sorted and distinct");
+    if (auto ok = validate_constants(table, constants); !ok) return ok;
+    for (std::size_t i = 0; i < table.functions.size(); ++i)
+        if (auto ok = validate_function(table.functions[i]); !ok)
+            return std::unexpected(std::move(ok.error()).in(cat("functions[", i, "]")));
+    for (std::size_t i = 0; i < images.size(); ++i) {
+        const std::string where = cat("image ", i);
+        if (images[i].programs.size() != table.functions.size())
+            return mismatch(code, where, "programs", table.functions.size(), images[i].programs.size());
+        for (std::size_t p = 0; p < table.functions.size(); ++p)
+            if (auto ok = validate_program(images[i].programs[p], table.functions[p], table); !ok)
+                return std::unexpected(std::move(ok.error()).in(cat(where, ": programs[", p, "]")));
+    }
+    return {};
+}
+
+}  // namespace lyo
