@@ -1,0 +1,25 @@
+export module lyo.compiler:compile;
+
+import lyo.prelude;
+import lyo.base;
+import lyo.graph;
+
+namespace lyo {
+
+export struct CompileOptions {
+    /// "cpu". Sorted and deduplicated; never empty.
+    std::vector<std::string> targets = {"cpu"};
+    /// Whether the artifact keeps the graph's text, for people.
+    bool debug = true;
+};
+
+/// The artifact's bytes. The same graph and options give the same bytes on every machine.
+/// Errors: bad_graph, unsupported_operator (something no kernel can be made for), invalid_argument (an unknown target),
+/// out_of_memory.
+export Result<Bytes> compile(const Graph& graph, const CompileOptions& options = {});
+
+/// The graph with every operator that has a decomposition replaced by it, until only core operators, views and
+/// pointwise ones are left; equal nodes merged, unused ones dropped. Errors: those of inference.
+export Result<Graph> decompose(const Graph& graph);
+
+}  // namespace lyo
