@@ -59,7 +59,8 @@ export struct Relation {
 /// A function on tensors. Nodes are in an order in which every value is made before it is used.
 export struct Graph {
     std::string name = "forward";
-    std::vector<Value> values;
+    /// A deque, so that a type seen through a reference stays in place while the graph grows.
+    std::deque<Value> values;
     std::vector<Node> nodes;
     std::vector<ValueId> inputs;
     std::vector<GraphConstant> constants;
