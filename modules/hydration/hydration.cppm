@@ -3,3 +3,4 @@
 export module lyo.hydration;
 
 export import :function;
+export import :sample;
