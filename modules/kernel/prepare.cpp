@@ -116,6 +116,15 @@ bool covers(const PreparedLoop& loop, const cpu::Operand& o, std::int64_t count)
     return outer * reduced == count && (reduced == 1 || o.reduced[0] == 1) && (outer == 1 || o.outer[0] == reduced);
 }
 
+bool is_used_by_outer_phase(const Loop& loop, std::size_t operand) noexcept {
+    for (const Phase& phase : loop.phases)
+        for (const Instr& i : phase.instrs) {
+            const bool memory = i.op == ScalarOp::load || i.op == ScalarOp::store || i.op == ScalarOp::load_at;
+            if (phase.outer && memory && i.b == operand) return true;
+        }
+    return false;
+}
+
 Result<PreparedLoop> resolve_loop(Resolver& r, const Loop& loop, const CallLimits& limits) {
     PreparedLoop out;
     std::vector<std::int64_t> extents;
@@ -153,9 +162,10 @@ Result<PreparedLoop> resolve_loop(Resolver& r, const Loop& loop, const CallLimit
             to.start = r.value(o.offset);
             continue;
         }
-        // An outer phase reads and writes its operands even where a reduced extent is 0.
+        // An outer phase reads and writes its operands even where a reduced extent is 0; a full one does not run then.
         std::vector<std::int64_t> reach = extents;
-        for (std::size_t d = loop.outer_rank; d < reach.size(); ++d) reach[d] = std::max<std::int64_t>(reach[d], 1);
+        if (is_used_by_outer_phase(loop, i))
+            for (std::size_t d = loop.outer_rank; d < reach.size(); ++d) reach[d] = std::max<std::int64_t>(reach[d], 1);
         if (auto ok = r.check_view(o, reach); !ok)
             return std::unexpected(std::move(ok.error()).in(cat("operands[", i, "]")));
         const auto elements = static_cast<std::int64_t>(r.memory_size(o) / size_of(o.dtype));

@@ -6,7 +6,11 @@
 #include <variant>
 #include <vector>
 
-import lyo;
+import lyo.base;
+import lyo.artifact;
+import lyo.graph;
+import lyo.compiler;
+import lyo.hydration;
 
 namespace {
 

@@ -10,7 +10,11 @@
 #include <thread>
 #include <vector>
 
-import lyo;
+import lyo.base;
+import lyo.artifact;
+import lyo.graph;
+import lyo.compiler;
+import lyo.hydration;
 
 namespace {
 
