@@ -138,13 +138,14 @@ class In {
         return false;
     }
     bool in(std::string_view outer) {
-        error_.where = error_.where.empty() ? std::string(outer)
+        error_.where = error_.where.empty()          ? std::string(outer)
                        : error_.where.front() == '[' ? cat(outer, error_.where)
                                                      : cat(outer, ".", error_.where);
         return false;
     }
     bool take(std::size_t count, std::span<const std::byte>& out) {
-        if (count > left()) return refuse(ErrorCode::truncated, cat("needs ", count, " more bytes, ", left(), " are left"));
+        if (count > left())
+            return refuse(ErrorCode::truncated, cat("needs ", count, " more bytes, ", left(), " are left"));
         out = data_.subspan(at_, count);
         at_ += count;
         return true;
@@ -166,7 +167,8 @@ class In {
                 break;
             }
         }
-        if (value > max) return refuse(ErrorCode::bad_encoding, cat("integer: expected at most ", max, ", got ", value));
+        if (value > max)
+            return refuse(ErrorCode::bad_encoding, cat("integer: expected at most ", max, ", got ", value));
         out = value;
         return true;
     }
@@ -191,7 +193,8 @@ bool read(In& in, T& value) {
         std::uint8_t b = 0;
         if (!in.byte(b)) return false;
         if (b >= enum_count<T>())
-            return in.refuse(ErrorCode::bad_encoding, cat("enumeration: expected below ", enum_count<T>(), ", got ", b));
+            return in.refuse(ErrorCode::bad_encoding,
+                             cat("enumeration: expected below ", enum_count<T>(), ", got ", b));
         value = static_cast<T>(b);
     } else if constexpr (std::is_unsigned_v<T>) {
         std::uint64_t wide = 0;
@@ -269,7 +272,13 @@ void print(std::string& out, const T& value, int depth) {
             if (!value.empty()) line(depth);
         out += ']';
     } else if constexpr (is_variant<T>) {
-        out += cat("{", json_text(step_names[value.index()]), ": ");
+        constexpr auto& names = [] -> auto& {
+            if constexpr (std::is_same_v<T, Step>)
+                return step_names;
+            else
+                return device_step_names;
+        }();
+        out += cat("{", json_text(names[value.index()]), ": ");
         std::visit([&](const auto& item) { print(out, item, depth + 1); }, value);
         out += '}';
     } else {
@@ -299,8 +308,7 @@ Result<T> decode(std::span<const std::byte> data) {
     In in(data);
     T value;
     if (!read(in, value)) return std::unexpected(in.error());
-    if (in.left() != 0)
-        return fail(ErrorCode::bad_encoding, "", in.left(), " bytes are left over at byte ", in.at());
+    if (in.left() != 0) return fail(ErrorCode::bad_encoding, "", in.left(), " bytes are left over at byte ", in.at());
     return value;
 }
 

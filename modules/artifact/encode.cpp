@@ -33,8 +33,9 @@ Result<> copy_constants(std::span<std::byte> out, const FunctionTable& functions
 
 /// Writes the file around the constants' bytes, which `fill` puts in place.
 Result<Bytes> assemble(Manifest manifest, const FunctionTable& functions, std::span<const Image> images,
-                       const std::optional<Debug>& debug, std::uint64_t constants_length,
-                       const std::function<Result<>(std::span<std::byte>)>& fill) {
+                       std::span<const DeviceImage> device_images,
+                       std::span<const std::span<const std::byte>> device_code, const std::optional<Debug>& debug,
+                       std::uint64_t constants_length, const std::function<Result<>(std::span<std::byte>)>& fill) {
     std::vector<Plan> plans;
     const auto add = [&](format::SectionKind kind, std::uint32_t tag, std::vector<std::byte> content) {
         const std::uint64_t size = content.size();
@@ -44,10 +45,21 @@ Result<Bytes> assemble(Manifest manifest, const FunctionTable& functions, std::s
     manifest.constant_leaves.resize((constants_length + digest_chunk - 1) / digest_chunk);
     add(format::SectionKind::manifest, 0, codec::encode(manifest));
     add(format::SectionKind::functions, 0, codec::encode(functions));
-    for (std::uint32_t i = 0; i < images.size(); ++i) add(format::SectionKind::image, i, codec::encode(images[i]));
+    // An image for "cpu", launches and code for every other target; all of a kind stand together.
+    std::vector<std::uint32_t> device_tags;
+    for (std::uint32_t tag = 0; tag < manifest.targets.size(); ++tag) {
+        if (manifest.targets[tag] != "cpu")
+            device_tags.push_back(tag);
+        else if (!images.empty())
+            add(format::SectionKind::image, tag, codec::encode(images[0]));
+    }
     add(format::SectionKind::constants, 0, {});
     plans.back().section.length = constants_length;
     if (debug) add(format::SectionKind::debug, 0, codec::encode(*debug));
+    for (std::size_t i = 0; i < device_tags.size(); ++i)
+        add(format::SectionKind::launches, device_tags[i], codec::encode(device_images[i]));
+    for (std::size_t i = 0; i < device_tags.size(); ++i)
+        add(format::SectionKind::code, device_tags[i], {device_code[i].begin(), device_code[i].end()});
 
     const std::size_t table_end = format::header_size + plans.size() * format::entry_size;
     std::uint64_t end = table_end;
@@ -75,7 +87,8 @@ Result<Bytes> assemble(Manifest manifest, const FunctionTable& functions, std::s
         for (std::size_t i = 0; i < plans.size(); ++i) {
             Plan& plan = plans[i];
             if (plan.section.kind != format::SectionKind::constants) {
-                std::copy(plan.content.begin(), plan.content.end(), out.begin() + static_cast<std::ptrdiff_t>(plan.section.offset));
+                std::copy(plan.content.begin(), plan.content.end(),
+                          out.begin() + static_cast<std::ptrdiff_t>(plan.section.offset));
                 plan.section.digest = tree_digest(plan.content);
             }
             const std::size_t at = format::header_size + i * format::entry_size;
@@ -100,7 +113,14 @@ Result<Bytes> assemble(Manifest manifest, const FunctionTable& functions, std::s
 Result<Bytes> Artifact::encode(ArtifactContents contents) {
     FunctionTable& functions = contents.functions;
     if (contents.constants.size() != functions.constants.size())
-        return mismatch(ErrorCode::bad_value, "constants", "count", functions.constants.size(), contents.constants.size());
+        return mismatch(ErrorCode::bad_value, "constants", "count", functions.constants.size(),
+                        contents.constants.size());
+    const bool cpu = std::find(contents.manifest.targets.begin(), contents.manifest.targets.end(), "cpu") !=
+                     contents.manifest.targets.end();
+    const std::size_t others = contents.manifest.targets.size() - (cpu ? 1 : 0);
+    if (contents.images.size() != (cpu ? 1u : 0u) || contents.device_images.size() != others ||
+        contents.device_code.size() != others)
+        return fail(ErrorCode::bad_value, "manifest.targets", "do not fit the images that are given");
     std::uint64_t end = 0;
     for (std::size_t i = 0; i < functions.constants.size(); ++i) {
         Constant& constant = functions.constants[i];
@@ -114,7 +134,8 @@ Result<Bytes> Artifact::encode(ArtifactContents contents) {
         constant.offset = *start;
         end = *stop;
     }
-    auto bytes = assemble(contents.manifest, functions, contents.images, contents.debug, end,
+    auto bytes = assemble(contents.manifest, functions, contents.images, contents.device_images, contents.device_code,
+                          contents.debug, end,
                           [&](std::span<std::byte> out) { return copy_constants(out, functions, contents.constants); });
     if (!bytes) return bytes;
     // The writer's output goes through the reader's door: what would not load is never given out.
@@ -123,8 +144,9 @@ Result<Bytes> Artifact::encode(ArtifactContents contents) {
 }
 
 Result<Bytes> Artifact::encode_again() const {
-    return assemble(manifest(), functions(), state_->images, debug(), state_->constants.size(),
-                    [&](std::span<std::byte> out) -> Result<> {
+    const std::vector<std::span<const std::byte>> code(state_->device_code.begin(), state_->device_code.end());
+    return assemble(manifest(), functions(), state_->images, state_->device_images, code, debug(),
+                    state_->constants.size(), [&](std::span<std::byte> out) -> Result<> {
                         for (std::size_t i = 0; i < functions().constants.size(); ++i) {
                             const Bytes data = constant(i);
                             if (!data.empty())

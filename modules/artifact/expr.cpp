@@ -25,12 +25,24 @@ Result<> evaluate(std::span<const Expr> exprs, std::span<const std::int64_t> sym
         const auto a = [&] { return out[e.a]; };
         const auto b = [&] { return out[e.b]; };
         switch (e.op) {
-            case ExprOp::constant: value = e.value; break;
-            case ExprOp::symbol: value = symbols[e.a]; break;
-            case ExprOp::add: value = checked_add(a(), b()); break;
-            case ExprOp::mul: value = checked_mul(a(), b()); break;
-            case ExprOp::max: value = std::max(a(), b()); break;
-            case ExprOp::min: value = std::min(a(), b()); break;
+            case ExprOp::constant:
+                value = e.value;
+                break;
+            case ExprOp::symbol:
+                value = symbols[e.a];
+                break;
+            case ExprOp::add:
+                value = checked_add(a(), b());
+                break;
+            case ExprOp::mul:
+                value = checked_mul(a(), b());
+                break;
+            case ExprOp::max:
+                value = std::max(a(), b());
+                break;
+            case ExprOp::min:
+                value = std::min(a(), b());
+                break;
             case ExprOp::floor_div:
             case ExprOp::mod:
                 if (b() == 0) break;
@@ -41,8 +53,8 @@ Result<> evaluate(std::span<const Expr> exprs, std::span<const std::int64_t> sym
                 break;
         }
         if (!value)
-            return fail(ErrorCode::bad_value, cat("exprs[", i, "]"), "no value: ", expr_op_names[static_cast<std::size_t>(e.op)],
-                        " of ", a(), " and ", b());
+            return fail(ErrorCode::bad_value, cat("exprs[", i, "]"),
+                        "no value: ", expr_op_names[static_cast<std::size_t>(e.op)], " of ", a(), " and ", b());
         out[i] = *value;
     }
     return {};

@@ -23,6 +23,41 @@ Result<T> read_section(const Bytes& file, const Section& section, std::string_vi
     return value;
 }
 
+/// A device's code, which is used where it is.
+Result<Bytes> read_code(const Bytes& file, const Section& section) {
+    const std::string name = cat("code ", section.tag);
+    if (section.length > format::max_code)
+        return mismatch(ErrorCode::bad_section, name, "length", cat("at most ", format::max_code), section.length);
+    Bytes code = part(file, section);
+    if (const Digest digest = tree_digest(code); digest != section.digest)
+        return mismatch(ErrorCode::bad_digest, name, "digest", section.digest.hex(), digest.hex());
+    return code;
+}
+
+/// The sections that the manifest's targets call for, and no others: an image for "cpu", launches and code for others.
+Result<> check_targets(const Manifest& manifest, std::span<const Section> sections) {
+    using format::SectionKind;
+    for (std::size_t i = 1; i < manifest.targets.size(); ++i)
+        if (!(manifest.targets[i - 1] < manifest.targets[i]))
+            return fail(ErrorCode::bad_value, cat("manifest.targets[", i, "]"), "targets are not sorted and distinct");
+    for (const SectionKind kind : {SectionKind::image, SectionKind::launches, SectionKind::code}) {
+        std::vector<std::uint32_t> needed, given;
+        for (std::uint32_t tag = 0; tag < manifest.targets.size(); ++tag)
+            if ((manifest.targets[tag] == "cpu") == (kind == SectionKind::image)) needed.push_back(tag);
+        for (const Section& section : sections)
+            if (section.kind == kind) given.push_back(section.tag);
+        if (needed == given) continue;
+        const auto list = [](const std::vector<std::uint32_t>& tags) {
+            std::string out = "[";
+            for (const std::uint32_t tag : tags) out += cat(out.size() > 1 ? ", " : "", tag);
+            return out + "]";
+        };
+        return mismatch(ErrorCode::bad_section, "manifest.targets",
+                        cat("tags of ", format::to_string(kind), " sections"), list(needed), list(given));
+    }
+    return {};
+}
+
 /// The index of the first leaf that differs, or none.
 std::optional<std::size_t> first_bad_leaf(std::span<const std::byte> data, std::span<const Digest> leaves) {
     const std::size_t workers =
@@ -94,7 +129,21 @@ Result<Artifact> Artifact::check(Bytes bytes, const LoadOptions& options) try {
                 state->images.push_back(std::move(*value));
                 break;
             }
-            case format::SectionKind::constants: constants = &section; break;
+            case format::SectionKind::launches: {
+                auto value = read_section<DeviceImage>(file, section, cat("launches ", section.tag));
+                if (!value) return std::unexpected(value.error());
+                state->device_images.push_back(std::move(*value));
+                break;
+            }
+            case format::SectionKind::code: {
+                auto code = read_code(file, section);
+                if (!code) return std::unexpected(code.error());
+                state->device_code.push_back(std::move(*code));
+                break;
+            }
+            case format::SectionKind::constants:
+                constants = &section;
+                break;
             case format::SectionKind::debug: {
                 auto value = read_section<Debug>(file, section, "debug");
                 if (!value) return std::unexpected(value.error());
@@ -106,10 +155,13 @@ Result<Artifact> Artifact::check(Bytes bytes, const LoadOptions& options) try {
     if (!manifest) return fail(ErrorCode::bad_section, "section table", "there is no manifest");
     if (!functions) return fail(ErrorCode::bad_section, "section table", "there is no functions section");
     if (constants == nullptr) return fail(ErrorCode::bad_section, "section table", "there is no constants section");
+    if (auto ok = check_targets(state->manifest, state->sections); !ok) return std::unexpected(ok.error());
     if (digest_root(state->manifest.constant_leaves) != constants->digest)
         return fail(ErrorCode::bad_digest, "constants", "the manifest's leaves do not give the section's digest");
     state->constants = part(file, *constants);
-    if (auto valid = validate(state->manifest, state->functions, state->images, state->constants); !valid)
+    if (auto valid = validate(state->manifest, state->functions, state->images, state->device_images,
+                              state->device_code, state->constants);
+        !valid)
         return std::unexpected(valid.error());
     state->trusted = options.verify == Verify::trusted;
     Artifact artifact(std::move(state));
@@ -147,9 +199,27 @@ std::span<const Section> Artifact::sections() const noexcept { return state_->se
 const std::optional<Debug>& Artifact::debug() const noexcept { return state_->debug; }
 
 const Image* Artifact::image(std::string_view target) const noexcept {
-    for (std::size_t i = 0; i < state_->images.size(); ++i)
-        if (state_->manifest.targets[i] == target) return &state_->images[i];
-    return nullptr;
+    return target != "cpu" || state_->images.empty() ? nullptr : state_->images.data();
+}
+
+std::optional<std::size_t> Artifact::State::device_index(std::string_view target) const noexcept {
+    std::size_t index = 0;
+    for (const std::string& t : manifest.targets) {
+        if (t == "cpu") continue;
+        if (t == target) return index;
+        ++index;
+    }
+    return std::nullopt;
+}
+
+const DeviceImage* Artifact::device_image(std::string_view target) const noexcept {
+    const auto i = state_->device_index(target);
+    return i ? &state_->device_images[*i] : nullptr;
+}
+
+Bytes Artifact::device_code(std::string_view target) const noexcept {
+    const auto i = state_->device_index(target);
+    return i ? state_->device_code[*i] : Bytes();
 }
 
 Bytes Artifact::constant(std::size_t index) const noexcept {
@@ -162,14 +232,16 @@ std::string Artifact::to_json() const {
                           ",\n\"format_version\": ", format::version, ",\n\"sections\": [");
     for (const Section& s : sections())
         out += cat(&s == sections().data() ? "" : ",", "\n  {\"kind\": ", codec::json_text(format::to_string(s.kind)),
-                   ", \"tag\": ", s.tag, ", \"offset\": ", s.offset, ", \"length\": ", s.length, ", \"digest\": ",
-                   codec::json_text(s.digest.hex()), "}");
+                   ", \"tag\": ", s.tag, ", \"offset\": ", s.offset, ", \"length\": ", s.length,
+                   ", \"digest\": ", codec::json_text(s.digest.hex()), "}");
     out += "\n],\n\"manifest\": ";
     codec::print(out, manifest(), 0);
     out += ",\n\"functions\": ";
     codec::print(out, functions(), 0);
     out += ",\n\"images\": ";
     codec::print(out, state_->images, 0);
+    out += ",\n\"launches\": ";
+    codec::print(out, state_->device_images, 0);
     if (debug()) {
         out += ",\n\"debug\": ";
         codec::print(out, *debug(), 0);

@@ -1,6 +1,6 @@
-// The decoded form of an artifact's metadata: plain aggregates. The codec walks them with Boost.PFR, so this file is the
-// encoding: the order of the fields here is the order of the bytes. `fields` names them, for JSON and for errors; the
-// codec refuses to compile when the count is wrong.
+// The decoded form of an artifact's metadata: plain aggregates. The codec walks them with Boost.PFR, so this file is
+// the encoding: the order of the fields here is the order of the bytes. `fields` names them, for JSON and for errors;
+// the codec refuses to compile when the count is wrong.
 export module lyo.artifact:schema;
 
 import lyo.prelude;
@@ -10,8 +10,8 @@ namespace lyo {
 
 /// What an entry of an expression table computes. Division and modulo round towards minus infinity.
 export enum class ExprOp : std::uint8_t { constant, symbol, add, mul, floor_div, mod, max, min };
-export inline constexpr std::array<std::string_view, 8> expr_op_names = {"constant", "symbol",    "add", "mul",
-                                                                         "floor_div", "mod", "max", "min"};
+export inline constexpr std::array<std::string_view, 8> expr_op_names = {"constant",  "symbol", "add", "mul",
+                                                                         "floor_div", "mod",    "max", "min"};
 
 /// One entry: a constant (value), a symbol (index a), or an operation on two earlier entries (a, b). Fields that an
 /// operation does not use are zero.
@@ -95,13 +95,13 @@ export struct Debug {
 export enum class Space : std::uint8_t { input, constant, slot, output };
 export inline constexpr std::array<std::string_view, 4> space_names = {"input", "constant", "slot", "output"};
 
-/// What an operand is: a strided view of memory; the numbers offset + sum(coordinate * stride) themselves; or the result
-/// of the matrix product that a loop is the epilogue of.
+/// What an operand is: a strided view of memory; the numbers offset + sum(coordinate * stride) themselves; or the
+/// result of the matrix product that a loop is the epilogue of.
 export enum class OperandKind : std::uint8_t { tensor, iota, accumulator };
 export inline constexpr std::array<std::string_view, 3> operand_kind_names = {"tensor", "iota", "accumulator"};
 
-/// A view over a loop's iteration space: one stride (an expression, in elements) a dimension. An iota has space input and
-/// index 0; an accumulator also offset 0 and no strides.
+/// A view over a loop's iteration space: one stride (an expression, in elements) a dimension. An iota has space input
+/// and index 0; an accumulator also offset 0 and no strides.
 export struct Operand {
     OperandKind kind = OperandKind::tensor;
     DType dtype = DType::f32;
@@ -161,9 +161,60 @@ export struct Program {
     static constexpr std::string_view fields = "exprs slots steps";
 };
 
-/// An image section: for one target, the plan of each function, in the functions' order.
+/// An image section: for target "cpu", the plan of each function, in the functions' order.
 export struct Image {
     std::vector<Program> programs;
+    static constexpr std::string_view fields = "programs";
+};
+
+// --- plans of other devices ------------------------------------------------------------------------------------------
+
+/// Memory whose address a kernel is given: `offset` (an expression) is in bytes.
+struct Buffer {
+    Space space = Space::input;
+    std::uint32_t index = 0;
+    std::uint32_t offset = 0;
+    static constexpr std::string_view fields = "space index offset";
+    friend bool operator==(const Buffer&, const Buffer&) = default;
+};
+
+/// One kernel of the target's code section, on `blocks` (an expression; none when it is 0) of `threads`. Its one
+/// parameter is the addresses of `buffers`, then the values of `words` (expressions), each of 8 bytes.
+struct Launch {
+    std::string kernel;
+    std::uint32_t blocks = 0;
+    std::uint32_t threads = 0;
+    std::vector<Buffer> buffers;
+    std::vector<std::uint32_t> words;
+    static constexpr std::string_view fields = "kernel blocks threads buffers words";
+};
+
+/// A matrix product that the device's library does: c[m, n] = sum over k of a[m, k] * b[k, n], for each of `batch`.
+/// Strides and sizes are expressions; c is row-major.
+struct Product {
+    DType dtype = DType::f32;  ///< of a and b; sums are f32 (f64 for f64)
+    DType result = DType::f32;
+    Buffer a, b, c;
+    std::uint32_t batch = 0, m = 0, n = 0, k = 0;
+    std::uint32_t a_batch = 0, a_m = 0, a_k = 0;
+    std::uint32_t b_batch = 0, b_k = 0, b_n = 0;
+    static constexpr std::string_view fields = "dtype result a b c batch m n k a_batch a_m a_k b_batch b_k b_n";
+};
+
+using DeviceStep = std::variant<Launch, Product>;
+export inline constexpr std::array<std::string_view, 2> device_step_names = {"launch", "product"};
+
+/// The plan of one function, over workspace slots of given sizes in bytes.
+struct DeviceProgram {
+    std::vector<Expr> exprs;
+    std::vector<std::uint32_t> slots;
+    std::vector<DeviceStep> steps;
+    static constexpr std::string_view fields = "exprs slots steps";
+};
+
+/// A launches section: for one target that is not "cpu", the plan of each function, in the functions' order.
+struct DeviceImage {
+    std::vector<DeviceProgram> programs;
     static constexpr std::string_view fields = "programs";
 };
 

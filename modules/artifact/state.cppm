@@ -15,7 +15,11 @@ struct Artifact::State {
     std::vector<Section> sections;
     Manifest manifest;
     FunctionTable functions;
-    std::vector<Image> images;
+    std::vector<Image> images;  // none or one
+    std::vector<DeviceImage> device_images;
+    std::vector<Bytes> device_code;
+    /// Where a target other than "cpu" is in the two above.
+    std::optional<std::size_t> device_index(std::string_view target) const noexcept;
     std::optional<Debug> debug;
     Bytes constants;
     bool trusted = false;
@@ -32,10 +36,15 @@ Result<std::vector<Section>> read_table(std::span<const std::byte> file, Digest&
 /// Every rule that spans fields: indices within their tables, plans that read only what was written, constants that
 /// fill their section. After it, running a plan can only fail on sizes. Errors: bad_value; `where` is the field.
 Result<> validate(const Manifest& manifest, const FunctionTable& functions, std::span<const Image> images,
+                  std::span<const DeviceImage> device_images, std::span<const Bytes> device_code,
                   std::span<const std::byte> constants);
 
 /// One plan against its function. Errors: bad_value.
 Result<> validate_program(const Program& program, const FunctionSpec& function, const FunctionTable& table);
+
+/// One plan of another device against its function. What its kernels do, only the code knows. Errors: bad_value.
+Result<> validate_device_program(const DeviceProgram& program, const FunctionSpec& function,
+                                 const FunctionTable& table);
 
 /// Entries refer to earlier ones and to symbols that exist. Errors: bad_value.
 Result<> validate_exprs(std::span<const Expr> exprs, std::size_t symbols);

@@ -23,29 +23,44 @@ Digest digest_at(std::span<const std::byte> data, std::size_t at) noexcept {
 }
 
 bool is_known(format::SectionKind kind) noexcept {
-    return kind >= format::SectionKind::manifest && kind <= format::SectionKind::debug;
+    return kind >= format::SectionKind::manifest && kind <= format::SectionKind::code;
 }
 
 std::uint64_t alignment_of(format::SectionKind kind) noexcept {
     return kind == format::SectionKind::constants ? format::constants_alignment : format::section_alignment;
 }
 
+/// Kinds of which there may be several.
+bool has_tags(format::SectionKind kind) noexcept {
+    return kind == format::SectionKind::image || kind == format::SectionKind::launches ||
+           kind == format::SectionKind::code;
+}
+
 std::string name_of(const Section& section) {
     const auto number = static_cast<std::uint32_t>(section.kind);
     if (!is_known(section.kind)) return cat("section of kind ", number);
     const std::string name = cat("section ", format::to_string(section.kind));
-    return section.kind == format::SectionKind::image ? cat(name, " ", section.tag) : name;
+    return has_tags(section.kind) ? cat(name, " ", section.tag) : name;
 }
 
 }  // namespace
 
 std::string_view format::to_string(SectionKind kind) noexcept {
     switch (kind) {
-        case SectionKind::manifest: return "manifest";
-        case SectionKind::functions: return "functions";
-        case SectionKind::image: return "image";
-        case SectionKind::constants: return "constants";
-        case SectionKind::debug: return "debug";
+        case SectionKind::manifest:
+            return "manifest";
+        case SectionKind::functions:
+            return "functions";
+        case SectionKind::image:
+            return "image";
+        case SectionKind::constants:
+            return "constants";
+        case SectionKind::debug:
+            return "debug";
+        case SectionKind::launches:
+            return "launches";
+        case SectionKind::code:
+            return "code";
     }
     return "unknown";
 }
@@ -92,11 +107,9 @@ Result<std::vector<Section>> read_table(std::span<const std::byte> file, Digest&
             if (std::pair(section.kind, section.tag) < std::pair(last.kind, last.tag))
                 return fail(ErrorCode::bad_section, name, "out of order: it follows ", name_of(last));
         }
-        const std::uint32_t tag =
-            section.kind == format::SectionKind::image && !sections.empty() && sections.back().kind == section.kind
-                ? sections.back().tag + 1
-                : 0;
-        if (section.tag != tag) return mismatch(ErrorCode::bad_section, name, "tag", tag, section.tag);
+        // Which tags there must be, the manifest says; that is checked once it is read.
+        if (!has_tags(section.kind) && section.tag != 0)
+            return mismatch(ErrorCode::bad_section, name, "tag", 0, section.tag);
         const auto start = checked_align(end, alignment_of(section.kind));
         if (!start || section.offset != *start)
             return mismatch(ErrorCode::bad_section, name, "offset", start.value_or(0), section.offset);

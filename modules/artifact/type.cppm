@@ -33,14 +33,17 @@ export struct Section {
 export struct ArtifactContents {
     Manifest manifest;  ///< `constant_leaves` is computed by the encoder
     FunctionTable functions;
-    std::vector<Image> images;  ///< one per `manifest.targets`
+    std::vector<Image> images;  ///< one if "cpu" is among `manifest.targets`
+    /// One per other target, in their order: the plans, and the code (a cubin; or PTX text that ends in a NUL).
+    std::vector<DeviceImage> device_images;
+    std::vector<std::span<const std::byte>> device_code;
     std::optional<Debug> debug;
     /// The constants' bytes, one entry per `functions.constants`, row-major. Their offsets are computed by the encoder.
     std::vector<std::span<const std::byte>> constants;
 };
 
-/// A validated artifact. There is no way to have one of bytes that nobody checked, and only an Artifact can be hydrated.
-/// Copying shares. All functions may be called from many threads.
+/// A validated artifact. There is no way to have one of bytes that nobody checked, and only an Artifact can be
+/// hydrated. Copying shares. All functions may be called from many threads.
 export class Artifact {
   public:
     /// Reads the file whole (up to 64 MiB) or maps it (larger, or `map`), and validates it. A mapped file must not be
@@ -61,8 +64,11 @@ export class Artifact {
     const Manifest& manifest() const noexcept;
     const FunctionTable& functions() const noexcept;
     std::span<const Section> sections() const noexcept;
-    /// The image for a target of the manifest, or null.
+    /// The image for target "cpu", or null: other targets have device images.
     const Image* image(std::string_view target) const noexcept;
+    /// The plans for another target of the manifest, or null, and its code: the bytes of the file, in place.
+    const DeviceImage* device_image(std::string_view target) const noexcept;
+    Bytes device_code(std::string_view target) const noexcept;
     const std::optional<Debug>& debug() const noexcept;
     /// The row-major elements of a constant of the function table.
     Bytes constant(std::size_t index) const noexcept;

@@ -57,28 +57,46 @@ Result<> validate_function(const FunctionSpec& f) {
     return {};
 }
 
+/// The one target whose code is text.
+constexpr std::string_view ptx_target = "cuda:ptx";
+
+template <class P>
+Result<> validate_programs(const std::vector<P>& programs, const FunctionTable& table, std::string_view where,
+                           Result<> (*validate_one)(const P&, const FunctionSpec&, const FunctionTable&)) {
+    if (programs.size() != table.functions.size())
+        return mismatch(code, where, "programs", table.functions.size(), programs.size());
+    for (std::size_t p = 0; p < programs.size(); ++p)
+        if (auto ok = validate_one(programs[p], table.functions[p], table); !ok)
+            return std::unexpected(std::move(ok.error()).in(cat(where, ": programs[", p, "]")));
+    return {};
+}
+
 }  // namespace
 
 Result<> validate(const Manifest& manifest, const FunctionTable& table, std::span<const Image> images,
+                  std::span<const DeviceImage> device_images, std::span<const Bytes> device_code,
                   std::span<const std::byte> constants) {
     if (manifest.abi != format::abi_version)
         return mismatch(ErrorCode::unsupported_version, "manifest.abi", "version", format::abi_version, manifest.abi);
-    if (manifest.targets.size() != images.size())
-        return mismatch(code, "manifest.targets", "count", images.size(), manifest.targets.size());
-    for (std::size_t i = 1; i < manifest.targets.size(); ++i)
-        if (!(manifest.targets[i - 1] < manifest.targets[i]))
-            return fail(code, cat("manifest.targets[", i, "]"), "targets are not sorted and distinct");
     if (auto ok = validate_constants(table, constants); !ok) return ok;
     for (std::size_t i = 0; i < table.functions.size(); ++i)
         if (auto ok = validate_function(table.functions[i]); !ok)
             return std::unexpected(std::move(ok.error()).in(cat("functions[", i, "]")));
-    for (std::size_t i = 0; i < images.size(); ++i) {
-        const std::string where = cat("image ", i);
-        if (images[i].programs.size() != table.functions.size())
-            return mismatch(code, where, "programs", table.functions.size(), images[i].programs.size());
-        for (std::size_t p = 0; p < table.functions.size(); ++p)
-            if (auto ok = validate_program(images[i].programs[p], table.functions[p], table); !ok)
-                return std::unexpected(std::move(ok.error()).in(cat(where, ": programs[", p, "]")));
+    for (const Image& image : images)
+        if (auto ok = validate_programs(image.programs, table, "image", validate_program); !ok) return ok;
+    for (std::size_t i = 0; i < device_images.size(); ++i)
+        if (auto ok = validate_programs(device_images[i].programs, table, cat("launches of image ", i),
+                                        validate_device_program);
+            !ok)
+            return ok;
+    std::size_t device = 0;
+    for (const std::string& target : manifest.targets) {
+        if (target == "cpu") continue;
+        const Bytes& bytes = device_code[device++];
+        if (bytes.empty()) return fail(code, cat("code for ", target), "is empty");
+        if (target == ptx_target &&
+            (bytes.span().back() != std::byte{0} || bytes.text().find('\0') != bytes.size() - 1))
+            return fail(code, cat("code for ", target), "is no text that ends in its only NUL");
     }
     return {};
 }

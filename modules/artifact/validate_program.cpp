@@ -35,7 +35,8 @@ Result<> validate_operand(const Context& c, const Operand& o, std::size_t rank) 
     }
     const auto check_index = [&](std::size_t count) -> Result<> {
         if (o.index >= count)
-            return mismatch(code, "index", cat("below ", count), space_names[static_cast<std::size_t>(o.space)], o.index);
+            return mismatch(code, "index", cat("below ", count), space_names[static_cast<std::size_t>(o.space)],
+                            o.index);
         return {};
     };
     const auto check_dtype = [&](DType dtype) -> Result<> {
@@ -52,7 +53,8 @@ Result<> validate_operand(const Context& c, const Operand& o, std::size_t rank) 
         case Space::constant:
             if (auto ok = check_index(c.table.constants.size()); !ok) return ok;
             return check_dtype(c.table.constants[o.index].dtype);
-        case Space::slot: return check_index(c.program.slots.size());
+        case Space::slot:
+            return check_index(c.program.slots.size());
     }
     return {};
 }
@@ -67,16 +69,15 @@ struct Register {
 class Registers {
   public:
     Result<> read(std::uint16_t r, RegClass cls) const {
-        if (r >= format::max_registers)
-            return mismatch(code, "register", cat("below ", format::max_registers), r);
+        if (r >= format::max_registers) return mismatch(code, "register", cat("below ", format::max_registers), r);
         if (!registers_[r].readable) return fail(code, "", "register ", r, " is read before it is written");
         if (registers_[r].cls != cls)
-            return mismatch(code, "class of register " + std::to_string(r), to_string(cls), to_string(registers_[r].cls));
+            return mismatch(code, "class of register " + std::to_string(r), to_string(cls),
+                            to_string(registers_[r].cls));
         return {};
     }
     Result<> write(std::uint16_t r, RegClass cls, bool reduction) {
-        if (r >= format::max_registers)
-            return mismatch(code, "register", cat("below ", format::max_registers), r);
+        if (r >= format::max_registers) return mismatch(code, "register", cat("below ", format::max_registers), r);
         if (registers_[r].after_phase) return fail(code, "", "register ", r, " holds a reduction of this phase");
         registers_[r] = {cls, !reduction, reduction};
         return {};
@@ -181,14 +182,16 @@ Result<> validate_instr(const Loop& loop, const Instr& i, const Phase& phase, st
             return write(i.cls);
         case ScalarOp::cast:
             if (auto ok = unused_are_zero(i, true, true, true, true, false, false); !ok) return ok;
-            if (class_of(i.to) != i.cls) return mismatch(code, "", "class", to_string(class_of(i.to)), to_string(i.cls));
+            if (class_of(i.to) != i.cls)
+                return mismatch(code, "", "class", to_string(class_of(i.to)), to_string(i.cls));
             if (auto ok = reads({Source{i.a, i.from}}); !ok) return ok;
             return write(i.cls);
         case ScalarOp::select:
             if (auto ok = unused_are_zero(i, false, false, true, true, true, true); !ok) return ok;
             if (auto ok = reads({Source{i.a, RegClass::i32}, Source{i.b, i.cls}, Source{i.c, i.cls}}); !ok) return ok;
             return write(i.cls);
-        default: break;
+        default:
+            break;
     }
     if ((kind == OpKind::real || kind == OpKind::test) && !real)
         return fail(code, "", to_string(i.op), " of class ", to_string(i.cls));
@@ -209,7 +212,8 @@ Result<> validate_instr(const Loop& loop, const Instr& i, const Phase& phase, st
 Result<> validate_loop(const Context& c, const Loop& loop, bool epilogue) {
     const std::size_t rank = loop.extents.size();
     if (rank > max_rank || loop.outer_rank > rank)
-        return mismatch(code, "extents", "rank", cat("at most ", max_rank), std::max<std::size_t>(rank, loop.outer_rank));
+        return mismatch(code, "extents", "rank", cat("at most ", max_rank),
+                        std::max<std::size_t>(rank, loop.outer_rank));
     for (const std::uint32_t e : loop.extents)
         if (e >= c.program.exprs.size()) return fail(code, "extents", "an expression beyond the table");
     if (loop.operands.size() > format::max_operands)
@@ -248,7 +252,8 @@ Result<> validate_gemm(const Context& c, const Gemm& gemm) {
         if (o->kind != OperandKind::tensor) return fail(code, name, "a factor is a tensor");
         if (auto ok = validate_operand(c, *o, rank); !ok) return std::unexpected(std::move(ok.error()).in(name));
     }
-    if (gemm.a.dtype != gemm.b.dtype) return mismatch(code, "b", "dtype", to_string(gemm.a.dtype), to_string(gemm.b.dtype));
+    if (gemm.a.dtype != gemm.b.dtype)
+        return mismatch(code, "b", "dtype", to_string(gemm.a.dtype), to_string(gemm.b.dtype));
     const Loop& epilogue = gemm.epilogue;
     std::vector<std::uint32_t> extents = gemm.batch;
     extents.push_back(gemm.m);
@@ -269,13 +274,13 @@ Result<> validate_program(const Program& program, const FunctionSpec& function, 
     if (auto ok = validate_exprs(program.exprs, function.symbols.size()); !ok) return ok;
     for (std::size_t i = 0; i < program.slots.size(); ++i)
         if (program.slots[i] >= program.exprs.size())
-            return mismatch(code, cat("slots[", i, "]"), "expression", cat("below ", program.exprs.size()), program.slots[i]);
+            return mismatch(code, cat("slots[", i, "]"), "expression", cat("below ", program.exprs.size()),
+                            program.slots[i]);
     const Context context{program, function, table};
     for (std::size_t i = 0; i < program.steps.size(); ++i) {
         const Step& step = program.steps[i];
-        const auto ok = std::holds_alternative<Loop>(step)
-                            ? validate_loop(context, *std::get_if<Loop>(&step), false)
-                            : validate_gemm(context, *std::get_if<Gemm>(&step));
+        const auto ok = std::holds_alternative<Loop>(step) ? validate_loop(context, *std::get_if<Loop>(&step), false)
+                                                           : validate_gemm(context, *std::get_if<Gemm>(&step));
         if (!ok) {
             Error error = ok.error();
             return std::unexpected(std::move(error).in(cat("steps[", i, "]")));
