@@ -78,6 +78,9 @@ Result<> validate(const Manifest& manifest, const FunctionTable& table, std::spa
                   std::span<const std::byte> constants) {
     if (manifest.abi != format::abi_version)
         return mismatch(ErrorCode::unsupported_version, "manifest.abi", "version", format::abi_version, manifest.abi);
+    const std::uint64_t chunks = constants.size() / digest_chunk + (constants.size() % digest_chunk != 0 ? 1 : 0);
+    if (manifest.constant_leaves.size() != chunks)
+        return mismatch(code, "manifest.constant_leaves", "count", chunks, manifest.constant_leaves.size());
     if (auto ok = validate_constants(table, constants); !ok) return ok;
     for (std::size_t i = 0; i < table.functions.size(); ++i)
         if (auto ok = validate_function(table.functions[i]); !ok)

@@ -1,5 +1,6 @@
 // A plan against its function: after this, running it can index no table out of bounds and reads no register that was
-// not written. Whether views stay inside their memory depends on sizes; whoever prepares a call checks that.
+// not written, nor a slot that nothing was stored to. Whether views stay inside their memory depends on sizes; whoever
+// prepares a call checks that.
 module lyo.artifact;
 
 import lyo.prelude;
@@ -15,7 +16,15 @@ struct Context {
     const Program& program;
     const FunctionSpec& function;
     const FunctionTable& table;
+    /// Slots that some instruction walked so far stores to: others hold nothing that may be read.
+    std::vector<bool>& stored;
 };
+
+Result<> validate_read(const Context& c, const Operand& o) {
+    if (o.kind == OperandKind::tensor && o.space == Space::slot && !c.stored[o.index])
+        return fail(code, "", "slot ", o.index, " is read before any step stores to it");
+    return {};
+}
 
 Result<> validate_operand(const Context& c, const Operand& o, std::size_t rank) {
     const std::size_t exprs = c.program.exprs.size();
@@ -113,8 +122,9 @@ Result<> unused_are_zero(const Instr& i, bool from, bool to, bool dst, bool a, b
     return {};
 }
 
-Result<> validate_instr(const Loop& loop, const Instr& i, const Phase& phase, std::size_t exprs, bool reduces,
+Result<> validate_instr(const Context& c, const Loop& loop, const Instr& i, const Phase& phase, bool reduces,
                         Registers& registers) {
+    const std::size_t exprs = c.program.exprs.size();
     const OpKind kind = kind_of(i.op);
     const bool real = i.cls == RegClass::f32 || i.cls == RegClass::f64;
     const auto operand = [&](std::uint16_t n) -> Result<const Operand*> {
@@ -143,10 +153,15 @@ Result<> validate_instr(const Loop& loop, const Instr& i, const Phase& phase, st
             if ((*o)->kind == OperandKind::iota) return fail(code, "", to_string(i.op), " of an iota");
             if (class_of((*o)->dtype) != i.cls)
                 return mismatch(code, "", "class", to_string(class_of((*o)->dtype)), to_string(i.cls));
-            if (load) return write(i.cls);
+            if (load) {
+                if (auto ok = validate_read(c, **o); !ok) return ok;
+                return write(i.cls);
+            }
             if ((*o)->kind != OperandKind::tensor || (*o)->space == Space::input || (*o)->space == Space::constant)
                 return fail(code, "", "store to memory that a plan must not change");
-            return reads({Source{i.a, i.cls}});
+            if (auto ok = reads({Source{i.a, i.cls}}); !ok) return ok;
+            if ((*o)->space == Space::slot) c.stored[(*o)->index] = true;
+            return {};
         }
         case ScalarOp::iota: {
             if (auto ok = unused_are_zero(i, false, false, true, false, true, false); !ok) return ok;
@@ -171,6 +186,7 @@ Result<> validate_instr(const Loop& loop, const Instr& i, const Phase& phase, st
             if (!o) return std::unexpected(o.error());
             if ((*o)->kind != OperandKind::tensor || class_of((*o)->dtype) != i.cls)
                 return fail(code, "", "load_at of an operand of another kind or class");
+            if (auto ok = validate_read(c, **o); !ok) return ok;
             if (auto ok = reads({Source{i.a, RegClass::i64}}); !ok) return ok;
             return write(i.cls);
         }
@@ -233,7 +249,7 @@ Result<> validate_loop(const Context& c, const Loop& loop, bool epilogue) {
         const Phase& phase = loop.phases[p];
         if (phase.outer && !reduces) return fail(code, cat("phases[", p, "]"), "outer, where nothing is reduced");
         for (std::size_t i = 0; i < phase.instrs.size(); ++i)
-            if (auto ok = validate_instr(loop, phase.instrs[i], phase, c.program.exprs.size(), reduces, registers); !ok)
+            if (auto ok = validate_instr(c, loop, phase.instrs[i], phase, reduces, registers); !ok)
                 return std::unexpected(std::move(ok.error()).in(cat("phases[", p, "].instrs[", i, "]")));
         registers.end_phase(phase.outer);
     }
@@ -251,6 +267,7 @@ Result<> validate_gemm(const Context& c, const Gemm& gemm) {
         const std::string_view name = o == &gemm.a ? "a" : "b";
         if (o->kind != OperandKind::tensor) return fail(code, name, "a factor is a tensor");
         if (auto ok = validate_operand(c, *o, rank); !ok) return std::unexpected(std::move(ok.error()).in(name));
+        if (auto ok = validate_read(c, *o); !ok) return std::unexpected(std::move(ok.error()).in(name));
     }
     if (gemm.a.dtype != gemm.b.dtype)
         return mismatch(code, "b", "dtype", to_string(gemm.a.dtype), to_string(gemm.b.dtype));
@@ -276,7 +293,8 @@ Result<> validate_program(const Program& program, const FunctionSpec& function, 
         if (program.slots[i] >= program.exprs.size())
             return mismatch(code, cat("slots[", i, "]"), "expression", cat("below ", program.exprs.size()),
                             program.slots[i]);
-    const Context context{program, function, table};
+    std::vector<bool> stored(program.slots.size());
+    const Context context{program, function, table, stored};
     for (std::size_t i = 0; i < program.steps.size(); ++i) {
         const Step& step = program.steps[i];
         const auto ok = std::holds_alternative<Loop>(step) ? validate_loop(context, *std::get_if<Loop>(&step), false)

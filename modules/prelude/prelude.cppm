@@ -100,7 +100,7 @@ using std::chrono::operator<; using std::chrono::operator>; using std::chrono::o
 using std::operator==; using std::operator<=>; using std::operator!=; using std::operator<; using std::operator>;
 using std::operator<=; using std::operator>=; using std::operator+; using std::operator-; using std::operator|;
 using std::operator&; using std::operator^; using std::operator<<; using std::operator>>; using std::operator|=;
-using std::operator&=;
+using std::operator&=; using std::operator^=;
 inline namespace literals { inline namespace string_view_literals { using std::literals::string_view_literals::operator""sv; } }
 // clang-format on
 }  // namespace std
