@@ -6,5 +6,6 @@ export module lyo.fuzz;
 export import :random;
 export import :parts;
 export import :generate;
+export import :hostile;
 export import :mutate;
 export import :oracle;

@@ -6,16 +6,6 @@ import lyo.artifact;
 
 namespace lyo::fuzz {
 
-std::uint32_t Exprs::add(const Expr& e) {
-    for (std::size_t i = 0; i < entries.size(); ++i)
-        if (entries[i] == e) return static_cast<std::uint32_t>(i);
-    entries.push_back(e);
-    return static_cast<std::uint32_t>(entries.size() - 1);
-}
-std::uint32_t Exprs::constant(std::int64_t value) { return add({ExprOp::constant, value, 0, 0}); }
-std::uint32_t Exprs::symbol(std::uint32_t index) { return add({ExprOp::symbol, 0, index, 0}); }
-std::uint32_t Exprs::of(ExprOp op, std::uint32_t a, std::uint32_t b) { return add({op, 0, a, b}); }
-
 namespace {
 
 constexpr std::size_t max_outputs = 3, max_loop_registers = 48;
@@ -77,7 +67,8 @@ class Generator {
                 new_input({dims_.size() - 1});
                 if (r_.one_in(3)) {
                     for (auto [table, at] : {std::pair(&of_function_, &d.in_function), {&of_plan_, &d.in_plan}})
-                        *at = table->of(ExprOp::add, table->of(ExprOp::mul, *at, table->constant(2)), table->constant(1));
+                        *at =
+                            table->of(ExprOp::add, table->of(ExprOp::mul, *at, table->constant(2)), table->constant(1));
                     dims_.push_back(d);
                 }
                 continue;
@@ -237,7 +228,8 @@ class Generator {
         const bool real = a.cls == RegClass::f32 || a.cls == RegClass::f64;
         if (a.cls == RegClass::i32 && r_.one_in(4)) {
             const Value then = r_.pick(values_);
-            return emit(phase, {ScalarOp::select, then.cls, RegClass::f32, DType::boolean, fresh(), a.reg, then.reg, then.reg},
+            return emit(phase,
+                        {ScalarOp::select, then.cls, RegClass::f32, DType::boolean, fresh(), a.reg, then.reg, then.reg},
                         then.cls);
         }
         for (;;) {
@@ -256,11 +248,13 @@ class Generator {
     }
     /// An element picked by a computed index.
     void gather(Phase& phase, Loop& loop, const std::vector<std::size_t>& space) {
-        const auto index = std::find_if(values_.begin(), values_.end(), [](const Value& v) { return v.cls == RegClass::i64; });
+        const auto index =
+            std::find_if(values_.begin(), values_.end(), [](const Value& v) { return v.cls == RegClass::i64; });
         if (index == values_.end()) return;
         const std::uint16_t from = index->reg, checked = fresh();
         const auto bound = static_cast<std::uint16_t>(of_plan_.constant(r_.between(1, 64)));
-        emit(phase, {ScalarOp::check_index, RegClass::i64, RegClass::f32, DType::boolean, checked, from, bound, 0}, RegClass::i64);
+        emit(phase, {ScalarOp::check_index, RegClass::i64, RegClass::f32, DType::boolean, checked, from, bound, 0},
+             RegClass::i64);
         Operand o = view(source(space), space, false);
         const auto at = static_cast<std::uint16_t>(loop.operands.size());
         const RegClass cls = class_of(o.dtype);
@@ -314,8 +308,8 @@ class Generator {
         std::vector<Value> results;
         for (std::size_t n = 1 + r_.below(2); n > 0; --n) {
             const Value v = r_.pick(values_);
-            const auto op = static_cast<ScalarOp>(r_.between(static_cast<int>(ScalarOp::reduce_sum),
-                                                            static_cast<int>(ScalarOp::reduce_argmin)));
+            const auto op = static_cast<ScalarOp>(
+                r_.between(static_cast<int>(ScalarOp::reduce_sum), static_cast<int>(ScalarOp::reduce_argmin)));
             const bool arg = op == ScalarOp::reduce_argmax || op == ScalarOp::reduce_argmin;
             const std::uint16_t dst = fresh();
             full.instrs.push_back({op, v.cls, RegClass::f32, DType::boolean, dst, v.reg, 0, 0});

@@ -25,7 +25,7 @@ export class Random {
     }
     template <class Container>
     auto& pick(Container&& from) noexcept {
-        return from[below(from.size())];
+        return from[below(std::size(from))];
     }
 
   private:
