@@ -36,6 +36,7 @@ void add_valid(Corpus& corpus) {
     nothing.manifest = {"lyo.fuzz", lyo::format::abi_version, {}, {}};
     corpus["load/seed-nothing"] = corpus["roundtrip/seed-nothing"] = lyo::fuzz::seal(nothing);
     corpus["load/seed-small"] = corpus["roundtrip/seed-small"] = lyo::fuzz::seal(lyo::fuzz::small_parts());
+    corpus["load/seed-device"] = corpus["roundtrip/seed-device"] = lyo::fuzz::seal(lyo::fuzz::device_parts());
     for (std::size_t n = 0, kept = 0; kept < 80; ++n) {
         lyo::fuzz::Random random(n);
         Buffer file = lyo::fuzz::seal(lyo::fuzz::generate(random));
@@ -106,7 +107,7 @@ void add_mutated(Corpus& corpus) {
     for (const char* folder : {"load", "roundtrip"}) {
         std::size_t kept = 0;
         for (const auto& [path, file] : seeds) {
-            if (!path.starts_with(std::string(folder) + "/seed-generated") || kept == 40) continue;
+            if (!path.starts_with(std::string(folder) + "/seed-") || kept == 40) continue;
             Buffer mutated = lyo::fuzz::mutate(file, random, max_file);
             if (!mutated.empty()) corpus[numbered(std::string(folder) + "/mutated", kept++)] = std::move(mutated);
         }

@@ -66,9 +66,39 @@ Parts small_parts() {
     return parts;
 }
 
+Parts device_parts() {
+    Parts parts = small_parts();
+    parts.manifest.targets = {"cpu", "cuda:ptx", "cuda:sm_90"};
+    DeviceProgram p;
+    p.exprs = parts.images[0].programs[0].exprs;
+    p.slots = {5};
+    Product product;
+    product.a = {Space::input, 0, 0};
+    product.b = {Space::constant, 1, 0};
+    product.c = {Space::slot, 0, 0};
+    product.batch = 1;
+    product.m = 3;
+    product.n = product.k = 2;
+    product.a_m = product.b_k = 2;
+    product.a_k = product.b_n = 1;
+    Launch launch;
+    launch.kernel = "rows";
+    launch.blocks = 3;
+    launch.threads = 32;
+    launch.buffers = {{Space::slot, 0, 0}, {Space::constant, 0, 0}, {Space::output, 0, 0}, {Space::output, 1, 0}};
+    launch.words = {3, 2};
+    p.steps = {product, launch};
+    parts.device_images = {{{p}}, {{p}}};
+    const std::string_view text = ".visible .entry rows() {}\n";
+    const auto ptx = std::as_bytes(std::span(text));
+    parts.device_code = {Buffer(ptx.begin(), ptx.end()), Buffer(70, std::byte{0x7f})};
+    parts.device_code[0].push_back(std::byte{0});
+    return parts;
+}
+
 std::vector<Hostile> hostile() {
     std::vector<Hostile> out = hostile_files();
-    for (auto more : {hostile_encodings(), hostile_values(), hostile_plans()})
+    for (auto more : {hostile_encodings(), hostile_values(), hostile_plans(), hostile_device_plans()})
         out.insert(out.end(), more.begin(), more.end());
     return out;
 }

@@ -18,6 +18,8 @@ export struct Hostile {
 /// A small valid artifact that uses every part of the schema: a symbol, constants, a product whose epilogue goes to
 /// workspace, a reduction, a guard.
 export Parts small_parts();
+/// The same function for two targets more: kernels of a cubin's name and PTX text, never run.
+export Parts device_parts();
 
 /// Wrong headers, tables, paddings and digests.
 export std::vector<Hostile> hostile_files();
@@ -25,8 +27,9 @@ export std::vector<Hostile> hostile_files();
 export std::vector<Hostile> hostile_encodings();
 /// Well-formed metadata that breaks a rule.
 export std::vector<Hostile> hostile_values();
-/// Plans that break a rule.
+/// Plans that break a rule, for the CPU and for other devices.
 export std::vector<Hostile> hostile_plans();
+export std::vector<Hostile> hostile_device_plans();
 /// All of the above.
 export std::vector<Hostile> hostile();
 

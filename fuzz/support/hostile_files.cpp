@@ -65,13 +65,13 @@ std::vector<Hostile> hostile_files() {
     c.bytes("file-no-sections", bad_section, "section table: there is no manifest", false,
             [](Buffer& f) { f = assemble({}); });
 
-    c.bytes("table-unknown-kind", bad_section, "section of kind 6: this version has no such section", true,
-            [](Buffer& f) { set(f, entry(4, kind_at), 6, 4); });
+    c.bytes("table-unknown-kind", bad_section, "section of kind 8: this version has no such section", true,
+            [](Buffer& f) { set(f, entry(4, kind_at), 8, 4); });
     c.bytes("table-kind-0", bad_section, "section of kind 0: this version has no such section", true,
             [](Buffer& f) { set(f, entry(0, kind_at), 0, 4); });
     c.bytes("table-tag", bad_section, "section manifest: tag: expected 0, got 7", true,
             [](Buffer& f) { set(f, entry(0, tag_at), 7, 4); });
-    c.bytes("table-image-tag", bad_section, "section image 1: tag: expected 0, got 1", true,
+    c.bytes("table-image-tag", bad_section, "manifest.targets: tags of image sections: expected [0], got [1]", true,
             [](Buffer& f) { set(f, entry(2, tag_at), 1, 4); });
     c.bytes("table-offset-in-table", bad_section, "section manifest: offset", true,
             [](Buffer& f) { set(f, entry(0, offset_at), 0, 8); });
@@ -101,10 +101,13 @@ std::vector<Hostile> hostile_files() {
                [](auto& s) { s.insert(s.begin(), s.front()); });
     c.sections("section-misordered", bad_section, "section manifest: out of order: it follows section functions",
                [](auto& s) { std::swap(s[0], s[1]); });
-    c.sections("section-image-gap", bad_section, "section image 2: tag: expected 1, got 2", [](auto& s) {
-        s.insert(s.begin() + 3, s[2]);
-        s[3].tag = 2;
-    });
+    c.sections("section-image-twice", bad_section, "manifest.targets: tags of image sections: expected [0], got [0, 2]",
+               [](auto& s) {
+                   s.insert(s.begin() + 3, s[2]);
+                   s[3].tag = 2;
+               });
+    c.sections("section-no-image", bad_section, "manifest.targets: tags of image sections: expected [0], got []",
+               [](auto& s) { s.erase(s.begin() + 2); });
     c.sections("section-no-functions", bad_section, "section table: there is no functions section",
                [](auto& s) { s.erase(s.begin() + 1); });
     c.sections("section-no-constants", bad_section, "section table: there is no constants section",

@@ -31,12 +31,16 @@ std::vector<Hostile> hostile_values() {
     c(
         "manifest-abi", "manifest.abi: version: expected 1, got 2", [](Parts& p) { p.manifest.abi = 2; },
         ErrorCode::unsupported_version);
-    c("manifest-targets-missing", "manifest.targets: count: expected 1, got 0",
-      [](Parts& p) { p.manifest.targets.clear(); });
-    c("manifest-targets-twice", "manifest.targets[1]: targets are not sorted and distinct", [](Parts& p) {
-        p.manifest.targets = {"cpu", "cpu"};
-        p.images.push_back(p.images[0]);
-    });
+    c(
+        "manifest-targets-missing", "manifest.targets: tags of image sections: expected [], got [0]",
+        [](Parts& p) { p.manifest.targets.clear(); }, ErrorCode::bad_section);
+    c("manifest-targets-twice", "manifest.targets[1]: targets are not sorted and distinct",
+      [](Parts& p) { p.manifest.targets = {"cpu", "cpu"}; });
+    c("manifest-targets-misordered", "manifest.targets[1]: targets are not sorted and distinct",
+      [](Parts& p) { p.manifest.targets = {"cuda:ptx", "cpu"}; });
+    c(
+        "manifest-target-without-code", "manifest.targets: tags of launches sections: expected [1], got []",
+        [](Parts& p) { p.manifest.targets = {"cpu", "cuda:sm_90"}; }, ErrorCode::bad_section);
     c("constant-rank", "functions.constants[0]: rank: expected at most 8, got 9",
       [](Parts& p) { p.functions.constants[0].shape.assign(9, 1); });
     c("constant-size-overflows", "functions.constants[0]: its size does not fit in 64 bits",
@@ -64,7 +68,7 @@ std::vector<Hostile> hostile_values() {
       [](Parts& p) { function(p).exprs[0].value = 1; });
     c("expr-constant-with-operand", "functions[0]: exprs[1]: a constant has no operands",
       [](Parts& p) { function(p).exprs[1].b = 1; });
-    c("expr-forward", "image 0: programs[0]: exprs[5]: operands: expected below 5, got 5",
+    c("expr-forward", "image: programs[0]: exprs[5]: operands: expected below 5, got 5",
       [](Parts& p) { program(p).exprs[5].b = 5; });
     c("expr-operation-with-value", "programs[0]: exprs[5]: an operation has no value",
       [](Parts& p) { program(p).exprs[5].value = 1; });
@@ -76,7 +80,7 @@ std::vector<Hostile> hostile_values() {
       [](Parts& p) { function(p).outputs[1].shape[0] = 0xffffffff; });
     c("guard-expression", "functions[0]: guards[0]: an expression beyond the table",
       [](Parts& p) { function(p).guards[0].right = 3; });
-    c("image-programs", "image 0: programs: expected 1, got 2",
+    c("image-programs", "image: programs: expected 1, got 2",
       [](Parts& p) { p.images[0].programs.push_back(program(p)); });
     return c.out;
 }

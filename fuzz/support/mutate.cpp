@@ -158,6 +158,13 @@ void mutate(Parts& parts, Random& random) {
             random.pick(parts.constants).resize(random.below(200), std::byte{1});
             return;
         default:
+            if (!parts.device_images.empty() && random.one_in(2)) {
+                if (random.one_in(4) && !parts.device_code.empty())
+                    random.pick(parts.device_code).resize(random.below(200));
+                else
+                    change_somewhere(parts.device_images, random);
+                return;
+            }
             return change_somewhere(parts.images, random);
     }
 }

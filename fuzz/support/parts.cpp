@@ -125,6 +125,34 @@ struct Writer {
         put_list(p.slots);
         put_list(p.steps);
     }
+    void put(const lyo::Buffer& b) {
+        put_byte(b.space);
+        put(b.index);
+        put(b.offset);
+    }
+    void put(const Launch& l) {
+        put(l.kernel);
+        put(l.blocks);
+        put(l.threads);
+        put_list(l.buffers);
+        put_list(l.words);
+    }
+    void put(const Product& p) {
+        put_byte(p.dtype);
+        put_byte(p.result);
+        for (const lyo::Buffer* b : {&p.a, &p.b, &p.c}) put(*b);
+        for (const std::uint32_t e : {p.batch, p.m, p.n, p.k, p.a_batch, p.a_m, p.a_k, p.b_batch, p.b_k, p.b_n}) put(e);
+    }
+    void put(const DeviceStep& step) {
+        put_byte(step.index());
+        if (const auto* launch = std::get_if<Launch>(&step)) put(*launch);
+        if (const auto* product = std::get_if<Product>(&step)) put(*product);
+    }
+    void put(const DeviceProgram& p) {
+        put_list(p.exprs);
+        put_list(p.slots);
+        put_list(p.steps);
+    }
 };
 
 std::uint64_t align(std::uint64_t value, std::uint64_t to) noexcept { return (value + to - 1) / to * to; }
@@ -156,6 +184,11 @@ Buffer encode(const Image& image) {
     to.put_list(image.programs);
     return to.bytes;
 }
+Buffer encode(const DeviceImage& image) {
+    Writer to;
+    to.put_list(image.programs);
+    return to.bytes;
+}
 Buffer encode(const Debug& debug) {
     Writer to;
     to.put(debug.graph);
@@ -163,17 +196,27 @@ Buffer encode(const Debug& debug) {
 }
 
 Parts take_apart(const Artifact& artifact) {
-    Parts parts{artifact.manifest(), artifact.functions(), {}, artifact.debug(), {}};
-    for (const std::string& target : parts.manifest.targets) parts.images.push_back(*artifact.image(target));
-    for (std::size_t i = 0; i < parts.functions.constants.size(); ++i) {
-        const Bytes data = artifact.constant(i);
-        parts.constants.emplace_back(data.span().begin(), data.span().end());
+    Parts parts;
+    parts.manifest = artifact.manifest();
+    parts.functions = artifact.functions();
+    parts.debug = artifact.debug();
+    const auto copy = [](const Bytes& bytes) { return Buffer(bytes.span().begin(), bytes.span().end()); };
+    for (const std::string& target : parts.manifest.targets) {
+        if (target == "cpu") {
+            parts.images.push_back(*artifact.image(target));
+        } else {
+            parts.device_images.push_back(*artifact.device_image(target));
+            parts.device_code.push_back(copy(artifact.device_code(target)));
+        }
     }
+    for (std::size_t i = 0; i < parts.functions.constants.size(); ++i)
+        parts.constants.push_back(copy(artifact.constant(i)));
     return parts;
 }
 
 ArtifactContents contents_of(const Parts& parts) {
-    ArtifactContents contents{parts.manifest, parts.functions, parts.images, parts.debug, {}};
+    ArtifactContents contents{parts.manifest, parts.functions, parts.images, parts.device_images, {}, parts.debug, {}};
+    for (const Buffer& code : parts.device_code) contents.device_code.emplace_back(code);
     for (const Buffer& data : parts.constants) contents.constants.emplace_back(data);
     return contents;
 }
@@ -189,9 +232,25 @@ std::vector<RawSection> sections_of(Parts parts) {
     std::vector<RawSection> out;
     out.push_back({1, 0, encode(parts.manifest), {}, {}});
     out.push_back({2, 0, encode(parts.functions), {}, {}});
-    for (std::uint32_t i = 0; i < parts.images.size(); ++i) out.push_back({3, i, encode(parts.images[i]), {}, {}});
+    // Each kind's sections have, in order, the indices of the targets that call for one, as far as there are targets.
+    std::vector<std::uint32_t> cpu, others;
+    for (std::uint32_t i = 0; i < parts.manifest.targets.size(); ++i)
+        (parts.manifest.targets[i] == "cpu" ? cpu : others).push_back(i);
+    const auto add = [&](std::uint32_t kind, const auto& items, const std::vector<std::uint32_t>& tags) {
+        for (std::uint32_t i = 0; i < items.size(); ++i) {
+            RawSection& section =
+                out.emplace_back(kind, i < tags.size() ? tags[i] : i, Buffer(), std::nullopt, std::nullopt);
+            if constexpr (requires { encode(items[i]); })
+                section.content = encode(items[i]);
+            else
+                section.content = items[i];
+        }
+    };
+    add(3, parts.images, cpu);
     out.push_back({4, 0, std::move(constants), {}, {}});
     if (parts.debug) out.push_back({5, 0, encode(*parts.debug), {}, {}});
+    add(6, parts.device_images, others);
+    add(7, parts.device_code, others);
     return out;
 }
 

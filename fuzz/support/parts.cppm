@@ -15,6 +15,8 @@ export struct Parts {
     Manifest manifest;
     FunctionTable functions;
     std::vector<Image> images;
+    std::vector<DeviceImage> device_images;
+    std::vector<Buffer> device_code;
     std::optional<Debug> debug;
     std::vector<Buffer> constants;
 };
@@ -34,6 +36,7 @@ export ArtifactContents contents_of(const Parts& parts);
 export Buffer encode(const Manifest& manifest);
 export Buffer encode(const FunctionTable& functions);
 export Buffer encode(const Image& image);
+export Buffer encode(const DeviceImage& image);
 export Buffer encode(const Debug& debug);
 
 /// The sections of `parts`, with constants laid out, their offsets and leaves set.
