@@ -170,7 +170,7 @@ export struct Image {
 // --- plans of other devices ------------------------------------------------------------------------------------------
 
 /// Memory whose address a kernel is given: `offset` (an expression) is in bytes.
-struct Buffer {
+export struct Buffer {
     Space space = Space::input;
     std::uint32_t index = 0;
     std::uint32_t offset = 0;
@@ -180,7 +180,7 @@ struct Buffer {
 
 /// One kernel of the target's code section, on `blocks` (an expression; none when it is 0) of `threads`. Its one
 /// parameter is the addresses of `buffers`, then the values of `words` (expressions), each of 8 bytes.
-struct Launch {
+export struct Launch {
     std::string kernel;
     std::uint32_t blocks = 0;
     std::uint32_t threads = 0;
@@ -191,7 +191,7 @@ struct Launch {
 
 /// A matrix product that the device's library does: c[m, n] = sum over k of a[m, k] * b[k, n], for each of `batch`.
 /// Strides and sizes are expressions; c is row-major.
-struct Product {
+export struct Product {
     DType dtype = DType::f32;  ///< of a and b; sums are f32 (f64 for f64)
     DType result = DType::f32;
     Buffer a, b, c;
@@ -201,11 +201,11 @@ struct Product {
     static constexpr std::string_view fields = "dtype result a b c batch m n k a_batch a_m a_k b_batch b_k b_n";
 };
 
-using DeviceStep = std::variant<Launch, Product>;
+export using DeviceStep = std::variant<Launch, Product>;
 export inline constexpr std::array<std::string_view, 2> device_step_names = {"launch", "product"};
 
 /// The plan of one function, over workspace slots of given sizes in bytes.
-struct DeviceProgram {
+export struct DeviceProgram {
     std::vector<Expr> exprs;
     std::vector<std::uint32_t> slots;
     std::vector<DeviceStep> steps;
@@ -213,7 +213,7 @@ struct DeviceProgram {
 };
 
 /// A launches section: for one target that is not "cpu", the plan of each function, in the functions' order.
-struct DeviceImage {
+export struct DeviceImage {
     std::vector<DeviceProgram> programs;
     static constexpr std::string_view fields = "programs";
 };
