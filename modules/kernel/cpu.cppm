@@ -10,6 +10,7 @@ namespace lyo {
 /// What one call may take, for plans from strangers.
 export struct CallLimits {
     std::uint64_t workspace_bytes = std::uint64_t{1} << 40;
+    std::uint64_t output_bytes = std::uint64_t{1} << 40;  ///< of all outputs together
     /// Elements times instructions (a matrix product: multiplications).
     std::uint64_t work = std::numeric_limits<std::uint64_t>::max();
 };
@@ -17,8 +18,8 @@ export struct CallLimits {
 /// A plan on the CPU: immutable; any number of workspaces may run it at once.
 export class CpuProgram {
   public:
-    /// `constants` has the bytes of each constant of the table and must outlive the program; plan and function belong to
-    /// a validated artifact that outlives it too.
+    /// `constants` has the bytes of each constant of the table and must outlive the program; plan and function belong
+    /// to a validated artifact that outlives it too.
     CpuProgram(const Program& program, const FunctionSpec& function, std::vector<Bytes> constants, CallLimits limits);
 
     const FunctionSpec& function() const noexcept { return *function_; }

@@ -284,6 +284,7 @@ Result<> CpuWorkspace::prepare(const CpuProgram& program, std::span<const std::i
         for (const std::uint32_t e : spec.shape) out.push_back(s.exprs[e]);
         return out;
     };
+    std::uint64_t total_output = 0;
     for (const TensorSpec& spec : function.inputs) s.input_shapes.push_back(dims(spec));
     for (std::size_t i = 0; i < function.outputs.size(); ++i) {
         const TensorSpec& spec = function.outputs[i];
@@ -291,6 +292,10 @@ Result<> CpuWorkspace::prepare(const CpuProgram& program, std::span<const std::i
         const auto count = element_count(s.output_shapes.back());
         const auto bytes = count ? checked_mul(*count, static_cast<std::int64_t>(size_of(spec.dtype))) : std::nullopt;
         if (!bytes) return fail(code, cat("outputs[", i, "]"), "shape ", to_string(s.output_shapes.back()), " has no size");
+        if (static_cast<std::uint64_t>(*bytes) > program.limits_.output_bytes - total_output)
+            return mismatch(ErrorCode::limit_exceeded, cat("outputs[", i, "]"), "bytes of all outputs",
+                            cat("at most ", program.limits_.output_bytes), cat(total_output, " and ", *bytes, " more"));
+        total_output += static_cast<std::uint64_t>(*bytes);
         s.output_bytes.push_back(static_cast<std::uint64_t>(*bytes));
         s.fill.push_back(static_cast<std::uint32_t>(i));
     }
