@@ -17,7 +17,8 @@ export void require(bool holds, std::string_view text);
 export bool check_load(const Bytes& input);
 
 /// What one call made by `check_roundtrip` may take.
-export inline constexpr CallLimits call_limits = {std::uint64_t{4} << 20, std::uint64_t{1} << 18};
+export inline constexpr CallLimits call_limits = {
+    .workspace_bytes = std::uint64_t{4} << 20, .output_bytes = std::uint64_t{1} << 20, .work = std::uint64_t{1} << 18};
 export inline constexpr std::uint64_t max_input_elements = std::uint64_t{1} << 14;
 
 /// Whatever loads comes alive or is refused, is called with inputs that satisfy its guards where some are found, and
