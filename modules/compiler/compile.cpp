@@ -5,6 +5,7 @@ import lyo.base;
 import lyo.graph;
 import lyo.artifact;
 import :kernels;
+import :cuda;
 
 namespace lyo {
 namespace {
@@ -50,7 +51,8 @@ FunctionSpec function_spec(const Graph& graph, const Graph& named) {
     for (std::size_t i = 0; i < graph.outputs.size(); ++i)
         out.outputs.push_back(spec(named[named.outputs[i]].name, graph.type(graph.outputs[i])));
     for (const Relation& r : graph.relations)
-        out.guards.push_back({r.kind == Relation::Kind::equal ? GuardKind::equal : GuardKind::at_most, exprs(r.left), exprs(r.right)});
+        out.guards.push_back(
+            {r.kind == Relation::Kind::equal ? GuardKind::equal : GuardKind::at_most, exprs(r.left), exprs(r.right)});
     out.exprs = exprs.take();
     return out;
 }
@@ -62,7 +64,13 @@ bool is_whole_item(const Flow& f, const Access& access) {
            access.view.strides == row_major(f.items[access.base.index].type.shape);
 }
 
-Result<Program> lower(const Flow& f, ConstantTable& constants) {
+/// A plan, and what its expressions stand for.
+struct Lowered {
+    Program program;
+    std::map<std::uint32_t, Sym> syms;
+};
+
+Result<Lowered> lower(const Flow& f, ConstantTable& constants) {
     ExprPool exprs(f.graph->symbols);
     std::map<BaseId, Placement> places;
     std::map<std::uint32_t, std::vector<Placement>> stores;
@@ -77,7 +85,9 @@ Result<Program> lower(const Flow& f, ConstantTable& constants) {
         const BaseId base = access.base;
         if (places.contains(base)) return;
         switch (base.kind) {
-            case BaseId::Kind::input: places[base] = {Space::input, base.index}; break;
+            case BaseId::Kind::input:
+                places[base] = {Space::input, base.index};
+                break;
             case BaseId::Kind::constant: {
                 const GraphConstant& constant = f.graph->constants[base.index];
                 places[base] = {Space::constant, constants.add(constant, (*f.graph)[constant.value].name)};
@@ -114,17 +124,19 @@ Result<Program> lower(const Flow& f, ConstantTable& constants) {
     }
     for (std::uint32_t i = 0; i < f.outputs.size(); ++i)
         if (!is_whole_item(f, f.outputs[i]))
-            program.steps.emplace_back(copy_loop(context, f.outputs[i], dtype_of(f, f.outputs[i].base), {Space::output, i}));
+            program.steps.emplace_back(
+                copy_loop(context, f.outputs[i], dtype_of(f, f.outputs[i].base), {Space::output, i}));
     plan_memory(program, std::move(slots), exprs);
-    program.exprs = exprs.take();
-    return program;
+    Lowered out{std::move(program), exprs.syms()};
+    out.program.exprs = exprs.take();
+    return out;
 }
 
-Result<Program> plan(const Graph& graph, ConstantTable& constants) {
+Result<Lowered> plan(const Graph& graph, ConstantTable& constants) {
     auto flow = make_items(graph);
     if (!flow) return std::unexpected(flow.error());
     // Fewer items a kernel where one would need more registers than there are.
-    Result<Program> out;
+    Result<Lowered> out;
     for (std::size_t max_items = 256; max_items > 0; max_items /= 4) {
         Flow attempt = *flow;
         make_groups(attempt, max_items);
@@ -136,6 +148,24 @@ Result<Program> plan(const Graph& graph, ConstantTable& constants) {
     return out;
 }
 
+/// The plan for every target that is not "cpu", and each one's machine code, from one source.
+Result<> add_cuda(ArtifactContents& contents, std::vector<std::vector<std::byte>>& code, const Lowered& lowered,
+                  const Graph& graph) {
+    const auto sym = [&](std::uint32_t i) { return lowered.syms.find(i)->second; };
+    auto generated = cuda::generate(lowered.program, graph.symbols, sym, "lyo");
+    if (!generated) return std::unexpected(generated.error());
+    const std::string source = std::string(cuda::prelude()) + generated->source;
+    for (const std::string& target : contents.manifest.targets) {
+        if (target == "cpu") continue;
+        auto bytes = cuda::assemble(source, target);
+        if (!bytes) return std::unexpected(bytes.error());
+        code.push_back(std::move(*bytes));
+        contents.device_images.emplace_back().programs.push_back(generated->program);
+    }
+    contents.device_code.assign(code.begin(), code.end());
+    return {};
+}
+
 }  // namespace
 
 Result<Bytes> compile(const Graph& graph, const CompileOptions& options) try {
@@ -143,14 +173,15 @@ Result<Bytes> compile(const Graph& graph, const CompileOptions& options) try {
     std::sort(targets.begin(), targets.end());
     targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
     for (const std::string& target : targets)
-        if (target != "cpu") return mismatch(ErrorCode::invalid_argument, "compile", "target", "cpu", target);
+        if (target != "cpu" && !cuda::is_target(target))
+            return mismatch(ErrorCode::invalid_argument, "compile", "target", "cpu, cuda:sm_NN or cuda:ptx", target);
     if (targets.empty()) return fail(ErrorCode::invalid_argument, "compile", "no target is given");
 
     auto core = decompose(graph);
     if (!core) return std::unexpected(core.error());
     ConstantTable constants;
-    auto program = plan(*core, constants);
-    if (!program) return std::unexpected(program.error());
+    auto lowered = plan(*core, constants);
+    if (!lowered) return std::unexpected(lowered.error());
 
     ArtifactContents contents;
     contents.manifest.producer = "lyo 0.1.0";
@@ -159,7 +190,12 @@ Result<Bytes> compile(const Graph& graph, const CompileOptions& options) try {
     contents.functions.functions.push_back(function_spec(*core, graph));
     contents.functions.constants = std::move(constants.table);
     contents.constants = std::move(constants.data);
-    contents.images.emplace_back().programs.push_back(std::move(*program));
+    std::vector<std::vector<std::byte>> code;
+    const auto& wanted = contents.manifest.targets;
+    if (std::find(wanted.begin(), wanted.end(), "cpu") != wanted.end())
+        contents.images.emplace_back().programs.push_back(lowered->program);
+    if (wanted.size() > contents.images.size())
+        if (auto ok = add_cuda(contents, code, *lowered, *core); !ok) return std::unexpected(ok.error());
     if (options.debug) contents.debug = Debug{graph.to_string()};
     return Artifact::encode(std::move(contents));
 } catch (const std::bad_alloc&) {

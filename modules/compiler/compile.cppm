@@ -7,7 +7,8 @@ import lyo.graph;
 namespace lyo {
 
 export struct CompileOptions {
-    /// "cpu". Sorted and deduplicated; never empty.
+    /// "cpu", "cuda:sm_90" (any architecture that NVRTC knows), "cuda:ptx". Never empty; order and repetition do not
+    /// matter.
     std::vector<std::string> targets = {"cpu"};
     /// Whether the artifact keeps the graph's text, for people.
     bool debug = true;
@@ -15,7 +16,7 @@ export struct CompileOptions {
 
 /// The artifact's bytes. The same graph and options give the same bytes on every machine.
 /// Errors: bad_graph, unsupported_operator (something no kernel can be made for), invalid_argument (an unknown target),
-/// out_of_memory.
+/// no_image (a CUDA target without NVRTC), out_of_memory.
 export Result<Bytes> compile(const Graph& graph, const CompileOptions& options = {});
 
 /// The graph with every operator that has a decomposition replaced by it, until only core operators, views and

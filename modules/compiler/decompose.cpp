@@ -29,7 +29,8 @@ Builder begin(const Graph& graph, std::vector<ValueId>& map) {
     map.assign(graph.values.size(), {});
     for (const SymbolRange& s : graph.symbols) builder.symbol(s.name, s.min, s.max);
     for (const Relation& r : graph.relations) builder.require(r);
-    for (const ValueId id : graph.inputs) map[id.index] = builder.input(graph[id].name, graph.type(id).dtype, graph.type(id).shape);
+    for (const ValueId id : graph.inputs)
+        map[id.index] = builder.input(graph[id].name, graph.type(id).dtype, graph.type(id).shape);
     for (const GraphConstant& c : graph.constants) map[c.value.index] = builder.constant(graph[c.value].name, c.data);
     return builder;
 }
@@ -54,7 +55,8 @@ Result<Graph> round(const Graph& graph) {
         const Op& op = *node.op;
         std::vector<Argument> arguments = remap(node, map);
         std::string key = op.name;
-        for (const Argument& argument : arguments) key += cat(" ", argument.index(), ":", to_string(argument, builder.graph()));
+        for (const Argument& argument : arguments)
+            key += cat(" ", argument.index(), ":", to_string(argument, builder.graph()));
         auto [at, fresh] = known.try_emplace(std::move(key));
         if (fresh) {
             if (op.def.decompose != nullptr) {
@@ -74,7 +76,8 @@ Result<Graph> round(const Graph& graph) {
             const TensorType& was = graph.type(node.outputs[k]);
             const TensorType& is = builder.type(at->second[k]);
             if (was.dtype != is.dtype || was.rank() != is.rank())
-                return mismatch(ErrorCode::bad_graph, op.name, "type of its decomposition", to_string(was), to_string(is));
+                return mismatch(ErrorCode::bad_graph, op.name, "type of its decomposition", to_string(was),
+                                to_string(is));
             map[node.outputs[k].index] = at->second[k];
         }
     }
@@ -85,7 +88,8 @@ Result<Graph> round(const Graph& graph) {
 }
 
 bool is_core(const Graph& graph) {
-    return std::none_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) { return n.op->def.decompose != nullptr; });
+    return std::none_of(graph.nodes.begin(), graph.nodes.end(),
+                        [](const Node& n) { return n.op->def.decompose != nullptr; });
 }
 
 }  // namespace

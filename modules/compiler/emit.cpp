@@ -13,7 +13,8 @@ namespace {
 /// Every value of `from` is a value of `to`, both held by the same class of register.
 bool fits_unchanged(DType from, DType to) noexcept {
     if (class_of(from) != class_of(to)) return false;
-    if (from == to || is_float(from) || from == DType::boolean || to == DType::i32) return to != DType::boolean || from == to;
+    if (from == to || is_float(from) || from == DType::boolean || to == DType::i32)
+        return to != DType::boolean || from == to;
     return to == DType::i16 && (from == DType::u8 || from == DType::i8);
 }
 
@@ -26,9 +27,12 @@ Reads reads_of(const Instr& i) noexcept {
         case ScalarOp::store:
         case ScalarOp::load_at:
         case ScalarOp::check_index:
-        case ScalarOp::cast: return {true, false, false};
-        case ScalarOp::select: return {true, true, true};
-        default: return {arity_of(i.op) >= 1, arity_of(i.op) == 2, false};
+        case ScalarOp::cast:
+            return {true, false, false};
+        case ScalarOp::select:
+            return {true, true, true};
+        default:
+            return {arity_of(i.op) >= 1, arity_of(i.op) == 2, false};
     }
 }
 
@@ -121,8 +125,9 @@ Scalar LoopWriter::op(ScalarOp op, Scalar a, Scalar b) {
     if (kind_of(op) == OpKind::compare) return write(Instr{op, class_of(type)}, DType::boolean);
     const Scalar out = write(Instr{op, class_of(type)}, type);
     const bool narrow = type == DType::boolean || type == DType::u8 || type == DType::i8 || type == DType::i16;
-    const bool within = op == ScalarOp::maximum || op == ScalarOp::minimum || op == ScalarOp::fmax || op == ScalarOp::fmin ||
-                        op == ScalarOp::bit_and || op == ScalarOp::bit_or || op == ScalarOp::bit_xor;
+    const bool within = op == ScalarOp::maximum || op == ScalarOp::minimum || op == ScalarOp::fmax ||
+                        op == ScalarOp::fmin || op == ScalarOp::bit_and || op == ScalarOp::bit_or ||
+                        op == ScalarOp::bit_xor;
     return narrow && !within ? wrapped(out, type) : out;
 }
 
@@ -139,7 +144,8 @@ std::uint16_t LoopWriter::constant_bits(std::uint64_t bits) {
 }
 
 Scalar LoopWriter::constant(double value, DType dtype) {
-    if (!is_float(dtype)) return constant(dtype == DType::boolean ? std::int64_t{value != 0} : double_to_int(value), dtype);
+    if (!is_float(dtype))
+        return constant(dtype == DType::boolean ? std::int64_t{value != 0} : double_to_int(value), dtype);
     Instr i{ScalarOp::constant, class_of(dtype)};
     i.b = constant_bits(std::bit_cast<std::uint64_t>(value));
     wide_.back().push_back({});
@@ -203,7 +209,8 @@ Result<> LoopWriter::finish(Loop& loop) {
     std::vector<Life> lives(values_.size());
     std::size_t position = 0;
     std::vector<std::size_t> phase_end;
-    for (const Phase& phase : phases_) phase_end.push_back((phase_end.empty() ? 0 : phase_end.back()) + phase.instrs.size());
+    for (const Phase& phase : phases_)
+        phase_end.push_back((phase_end.empty() ? 0 : phase_end.back()) + phase.instrs.size());
     for (std::size_t p = 0; p < phases_.size(); ++p) {
         const std::size_t phase_begin = p == 0 ? 0 : phase_end[p - 1];
         for (std::size_t i = 0; i < phases_[p].instrs.size(); ++i, ++position) {
@@ -226,7 +233,8 @@ Result<> LoopWriter::finish(Loop& loop) {
     std::vector<std::uint32_t> by_start;
     for (std::uint32_t v = 0; v < lives.size(); ++v)
         if (lives[v].made) by_start.push_back(v);
-    std::stable_sort(by_start.begin(), by_start.end(), [&](std::uint32_t a, std::uint32_t b) { return lives[a].from < lives[b].from; });
+    std::stable_sort(by_start.begin(), by_start.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return lives[a].from < lives[b].from; });
     std::vector<std::size_t> busy_until;
     std::vector<std::uint16_t> registers(values_.size());
     for (const std::uint32_t v : by_start) {

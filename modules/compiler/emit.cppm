@@ -53,7 +53,10 @@ class LoopWriter final : public ScalarEmitter {
     std::vector<Phase> phases_;  // registers are value numbers until `finish`
     std::vector<Made> values_;
     std::map<std::uint32_t, std::uint32_t> aliases_;  // values that are another's register under another dtype
-    std::map<std::tuple<std::uint8_t, std::uint8_t, std::uint8_t, std::uint8_t, std::uint32_t, std::uint32_t, std::uint32_t>, Scalar> known_;
+    std::map<
+        std::tuple<std::uint8_t, std::uint8_t, std::uint8_t, std::uint8_t, std::uint32_t, std::uint32_t, std::uint32_t>,
+        Scalar>
+        known_;
     struct Wide {
         std::uint32_t dst, a, b, c;
     };

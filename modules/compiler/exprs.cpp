@@ -27,8 +27,12 @@ std::uint32_t ExprPool::operator()(const Sym& sym) {
     if (const auto at = known_.find(text); at != known_.end()) return at->second;
     std::uint32_t out = 0;
     switch (sym.kind()) {
-        case Sym::Kind::constant: out = add({ExprOp::constant, sym.value(), 0, 0}); break;
-        case Sym::Kind::symbol: out = add({ExprOp::symbol, 0, symbols_.find(sym.name())->second, 0}); break;
+        case Sym::Kind::constant:
+            out = add({ExprOp::constant, sym.value(), 0, 0});
+            break;
+        case Sym::Kind::symbol:
+            out = add({ExprOp::symbol, 0, symbols_.find(sym.name())->second, 0});
+            break;
         default: {
             static constexpr ExprOp ops[] = {ExprOp::constant,  ExprOp::symbol, ExprOp::add, ExprOp::mul,
                                              ExprOp::floor_div, ExprOp::mod,    ExprOp::max, ExprOp::min};
@@ -42,6 +46,7 @@ std::uint32_t ExprPool::operator()(const Sym& sym) {
         }
     }
     known_.emplace(text, out);
+    syms_.emplace(out, sym);
     return out;
 }
 

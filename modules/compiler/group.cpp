@@ -106,7 +106,8 @@ class Grouper {
 
     /// The group that both would be, or nullopt.
     std::optional<Group> joined(const Group& a, const Group& b) const {
-        if (a.cat || b.cat || (a.matmul && b.matmul) || a.items.size() + b.items.size() > max_items_) return std::nullopt;
+        if (a.cat || b.cat || (a.matmul && b.matmul) || a.items.size() + b.items.size() > max_items_)
+            return std::nullopt;
         Group out;
         const bool a_reduces = !a.reduced.empty(), b_reduces = !b.reduced.empty();
         if (a_reduces == b_reduces) {

@@ -11,7 +11,8 @@ namespace lyo {
 
 bool Item::is_inline() const noexcept {
     return kind == Kind::arange ||
-           (kind == Kind::pointwise && std::none_of(operands.begin(), operands.end(), [](const auto& o) { return o.has_value(); }));
+           (kind == Kind::pointwise &&
+            std::none_of(operands.begin(), operands.end(), [](const auto& o) { return o.has_value(); }));
 }
 
 Shape row_major(const Shape& shape) {
@@ -35,18 +36,24 @@ Shape squeezed_shape(const Shape& space, std::span<const std::size_t> reduced) {
 
 DType dtype_of(const Flow& f, BaseId base) {
     switch (base.kind) {
-        case BaseId::Kind::input: return f.graph->type(f.graph->inputs[base.index]).dtype;
-        case BaseId::Kind::constant: return f.graph->constants[base.index].data.dtype();
-        case BaseId::Kind::item: break;
+        case BaseId::Kind::input:
+            return f.graph->type(f.graph->inputs[base.index]).dtype;
+        case BaseId::Kind::constant:
+            return f.graph->constants[base.index].data.dtype();
+        case BaseId::Kind::item:
+            break;
     }
     return f.items[base.index].type.dtype;
 }
 
 const Shape& shape_of(const Flow& f, BaseId base) {
     switch (base.kind) {
-        case BaseId::Kind::input: return f.graph->type(f.graph->inputs[base.index]).shape;
-        case BaseId::Kind::constant: return f.graph->type(f.graph->constants[base.index].value).shape;
-        case BaseId::Kind::item: break;
+        case BaseId::Kind::input:
+            return f.graph->type(f.graph->inputs[base.index]).shape;
+        case BaseId::Kind::constant:
+            return f.graph->type(f.graph->constants[base.index].value).shape;
+        case BaseId::Kind::item:
+            break;
     }
     return f.items[base.index].type.shape;
 }
@@ -63,7 +70,8 @@ class ItemMaker {
         for (std::uint32_t i = 0; i < graph_.inputs.size(); ++i)
             set(graph_.inputs[i], whole({BaseId::Kind::input, i}, graph_.type(graph_.inputs[i]).shape));
         for (std::uint32_t i = 0; i < graph_.constants.size(); ++i)
-            set(graph_.constants[i].value, whole({BaseId::Kind::constant, i}, graph_.type(graph_.constants[i].value).shape));
+            set(graph_.constants[i].value,
+                whole({BaseId::Kind::constant, i}, graph_.type(graph_.constants[i].value).shape));
         for (const Node& node : graph_.nodes)
             if (auto ok = add(node); !ok) return std::unexpected(ok.error());
         for (const ValueId id : graph_.outputs) f_.outputs.push_back(get(id));
@@ -140,8 +148,8 @@ class ItemMaker {
         return {};
     }
 
-    /// A small pointwise result that one larger pointwise item broadcasts is computed at the larger shape instead, and so
-    /// becomes part of its kernel; unless that repeats much work.
+    /// A small pointwise result that one larger pointwise item broadcasts is computed at the larger shape instead, and
+    /// so becomes part of its kernel; unless that repeats much work.
     void widen_small_producers() {
         std::vector<std::uint32_t> uses(f_.items.size()), user(f_.items.size());
         for (std::uint32_t i = 0; i < f_.items.size(); ++i)
@@ -157,11 +165,13 @@ class ItemMaker {
             const Item& item = f_.items[i];
             after_reduction[i] = item.kind == Item::Kind::reduction || item.kind == Item::Kind::matmul;
             for (const auto& o : item.operands)
-                if (o && o->base.kind == BaseId::Kind::item && after_reduction[o->base.index]) after_reduction[i] = true;
+                if (o && o->base.kind == BaseId::Kind::item && after_reduction[o->base.index])
+                    after_reduction[i] = true;
         }
         for (std::uint32_t i = static_cast<std::uint32_t>(f_.items.size()); i-- > 0;) {
             Item& small = f_.items[i];
-            if (small.kind != Item::Kind::pointwise || small.is_inline() || uses[i] != 1 || after_reduction[i]) continue;
+            if (small.kind != Item::Kind::pointwise || small.is_inline() || uses[i] != 1 || after_reduction[i])
+                continue;
             Item& large = f_.items[user[i]];
             if (large.kind != Item::Kind::pointwise || large.type.shape == small.type.shape) continue;
             for (auto& o : large.operands) {
@@ -181,15 +191,18 @@ class ItemMaker {
         const std::size_t extra = view.shape.size() - shape.size();
         for (std::size_t d = 0; d < view.shape.size(); ++d) {
             const bool repeated = view.strides[d] == Sym(0) || view.shape[d] == Sym(1);
-            if (d < extra ? !repeated : !(view.shape[d] == shape[d - extra] && (repeated || view.strides[d] == strides[d - extra])) &&
-                                            !(shape[d - extra] == Sym(1) && repeated))
+            if (d < extra
+                    ? !repeated
+                    : !(view.shape[d] == shape[d - extra] && (repeated || view.strides[d] == strides[d - extra])) &&
+                          !(shape[d - extra] == Sym(1) && repeated))
                 return false;
         }
         return true;
     }
 
     bool is_worth_repeating(const Item& small, const Item& large) const {
-        static constexpr std::array<std::string_view, 8> cheap = {"add", "sub", "mul", "neg", "abs", "where", "maximum", "minimum"};
+        static constexpr std::array<std::string_view, 8> cheap = {"add", "sub",   "mul",     "neg",
+                                                                  "abs", "where", "maximum", "minimum"};
         const std::string_view name = small.node->op->name;
         if (std::find(cheap.begin(), cheap.end(), name.substr(0, name.find('.'))) != cheap.end()) return true;
         const Sym times = floor_div(element_count(large.type.shape), element_count(small.type.shape));

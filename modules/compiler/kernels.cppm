@@ -86,11 +86,14 @@ class ExprPool {
     explicit ExprPool(std::span<const SymbolRange> symbols);
     std::uint32_t operator()(const Sym& sym);
     std::vector<Expr> take() { return std::move(exprs_); }
+    /// What each entry that was asked for stands for.
+    const std::map<std::uint32_t, Sym>& syms() const noexcept { return syms_; }
 
   private:
     std::uint32_t add(const Expr& expr);
     std::map<std::string, std::uint32_t, std::less<>> symbols_;
     std::map<std::string, std::uint32_t> known_;
+    std::map<std::uint32_t, Sym> syms_;
     std::map<std::tuple<ExprOp, std::int64_t, std::uint32_t, std::uint32_t>, std::uint32_t> entries_;
     std::vector<Expr> exprs_;
 };

@@ -26,7 +26,8 @@ Operand memory_operand(const LowerContext& c, BaseId base, const Sym& offset, co
 
 class GroupLowering {
   public:
-    GroupLowering(const LowerContext& context, const Group& group) : c_(context), group_(group), writer_(context.exprs) {
+    GroupLowering(const LowerContext& context, const Group& group)
+        : c_(context), group_(group), writer_(context.exprs) {
         for (std::size_t d = 0; d < group.space.size(); ++d)
             if (!is_reduced(d)) axes_.push_back(d);
         outer_rank_ = axes_.size();
@@ -70,7 +71,8 @@ class GroupLowering {
         return std::find(group_.reduced.begin(), group_.reduced.end(), d) != group_.reduced.end();
     }
     bool in_group(BaseId base) const {
-        return base.kind == BaseId::Kind::item && std::binary_search(group_.items.begin(), group_.items.end(), base.index);
+        return base.kind == BaseId::Kind::item &&
+               std::binary_search(group_.items.begin(), group_.items.end(), base.index);
     }
     /// Its value is one per row.
     bool is_outer(std::uint32_t i) const {
@@ -100,7 +102,9 @@ class GroupLowering {
         const DType dtype = c_.f.items[group_.items[0]].type.dtype;
         Operand sums;
         sums.kind = OperandKind::accumulator;
-        sums.dtype = class_of(dtype) == RegClass::f32 ? DType::f32 : class_of(dtype) == RegClass::f64 ? DType::f64 : DType::i64;
+        sums.dtype = class_of(dtype) == RegClass::f32   ? DType::f32
+                     : class_of(dtype) == RegClass::f64 ? DType::f64
+                                                        : DType::i64;
         writer_.operand(sums);
     }
 
@@ -165,7 +169,8 @@ class GroupLowering {
 
     Scalar reduce(const Item& item) {
         const Scalar operand = read(*item.operands[0], group_.space);
-        // A dtype narrower than its register gives its own neutral element where nothing is reduced; infer refuses that.
+        // A dtype narrower than its register gives its own neutral element where nothing is reduced; infer refuses
+        // that.
         return writer_.reduce(item.node->op->def.reduce, operand, item.type.dtype);
     }
 

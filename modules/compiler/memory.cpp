@@ -42,7 +42,8 @@ void plan_memory(Program& program, std::vector<Sym> sizes, ExprPool& exprs) {
         });
     std::vector<std::uint32_t> order;
     for (std::uint32_t i = 0; i < sizes.size(); ++i) order.push_back(i);
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return lives[a].first < lives[b].first; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return lives[a].first < lives[b].first; });
     std::vector<Shared> shared;
     std::vector<std::uint32_t> target(sizes.size());
     for (const std::uint32_t slot : order) {

@@ -44,10 +44,12 @@ constexpr std::size_t loops = 0, gemms = 1;
 
 TEST(Fusion, APointwiseChainWithBroadcastsIsOneLoop) {
     const auto artifact = compiled(built([](lyo::Builder& b) {
-        const auto x = b.input("x", DType::f32, {4, 1, 33}), y = b.input("y", DType::f32, {1, 5, 33}), z = b.input("z", DType::f32, {33});
+        const auto x = b.input("x", DType::f32, {4, 1, 33}), y = b.input("y", DType::f32, {1, 5, 33}),
+                   z = b.input("z", DType::f32, {33});
         const auto e = b.call("exp", {b.call("neg", {b.call("abs", {b.call("sub.Tensor", {x, y})})})});
         const auto d = b.call("add.Tensor", {b.call("mul.Tensor", {z, z}), Sym(1)});
-        b.output(b.call("add.Tensor", {b.call("div.Tensor", {e, d}), b.call("clamp", {b.call("tanh", {x}), -0.5, 0.5})}));
+        b.output(
+            b.call("add.Tensor", {b.call("div.Tensor", {e, d}), b.call("clamp", {b.call("tanh", {x}), -0.5, 0.5})}));
     }));
     EXPECT_EQ(program(artifact).steps.size(), 1u);
     EXPECT_TRUE(program(artifact).slots.empty());
@@ -73,7 +75,8 @@ TEST(Fusion, LayerNormWithAffineAndSoftmaxIsOneLoop) {
 
 TEST(Fusion, AMatrixProductTakesBiasAndActivationAsEpilogue) {
     const auto artifact = compiled(built([](lyo::Builder& b) {
-        const auto x = b.input("x", DType::f32, {6, 9}), w = b.input("w", DType::f32, {5, 9}), bias = b.input("b", DType::f32, {5});
+        const auto x = b.input("x", DType::f32, {6, 9}), w = b.input("w", DType::f32, {5, 9}),
+                   bias = b.input("b", DType::f32, {5});
         b.output(b.call("gelu", {b.call("linear", {x, w, bias})}));
     }));
     EXPECT_EQ(program(artifact).steps.size(), 1u);
@@ -128,7 +131,8 @@ TEST(Constants, EqualOnesAreStoredOnceAndUnusedOnesNotAtAll) {
 TEST(Targets, AnUnknownOneIsRefusedByName) {
     lyo::CompileOptions options;
     options.targets = {"tpu"};
-    const auto refused = lyo::compile(built([](lyo::Builder& b) { b.output(b.call("relu", {b.input("x", DType::f32, {1})})); }), options);
+    const auto refused = lyo::compile(
+        built([](lyo::Builder& b) { b.output(b.call("relu", {b.input("x", DType::f32, {1})})); }), options);
     ASSERT_FALSE(refused.has_value());
     EXPECT_EQ(refused.error().code, lyo::ErrorCode::invalid_argument);
     EXPECT_NE(refused.error().to_string().find("tpu"), std::string::npos);
