@@ -18,11 +18,6 @@ struct Plan {
     std::vector<std::byte> content;
 };
 
-struct Layout {
-    std::vector<Plan> sections;
-    std::uint64_t length = 0;
-};
-
 Result<> copy_constants(std::span<std::byte> out, const FunctionTable& functions,
                         std::span<const std::span<const std::byte>> constants) {
     for (std::size_t i = 0; i < constants.size(); ++i)
@@ -110,7 +105,7 @@ Result<Bytes> assemble(Manifest manifest, const FunctionTable& functions, std::s
 
 }  // namespace
 
-Result<Bytes> Artifact::encode(ArtifactContents contents) {
+Result<Bytes> Artifact::encode(ArtifactContents contents) try {
     FunctionTable& functions = contents.functions;
     if (contents.constants.size() != functions.constants.size())
         return mismatch(ErrorCode::bad_value, "constants", "count", functions.constants.size(),
@@ -141,9 +136,11 @@ Result<Bytes> Artifact::encode(ArtifactContents contents) {
     // The writer's output goes through the reader's door: what would not load is never given out.
     if (auto readable = check(*bytes, {Verify::trusted}); !readable) return std::unexpected(readable.error());
     return bytes;
+} catch (const std::bad_alloc&) {
+    return fail(ErrorCode::out_of_memory, "artifact", "no memory to encode it");
 }
 
-Result<Bytes> Artifact::encode_again() const {
+Result<Bytes> Artifact::encode_again() const try {
     const std::vector<std::span<const std::byte>> code(state_->device_code.begin(), state_->device_code.end());
     return assemble(manifest(), functions(), state_->images, state_->device_images, code, debug(),
                     state_->constants.size(), [&](std::span<std::byte> out) -> Result<> {
@@ -154,6 +151,8 @@ Result<Bytes> Artifact::encode_again() const {
                         }
                         return {};
                     });
+} catch (const std::bad_alloc&) {
+    return fail(ErrorCode::out_of_memory, "artifact", "no memory to encode it");
 }
 
 }  // namespace lyo

@@ -74,7 +74,11 @@ std::optional<std::size_t> first_bad_leaf(std::span<const std::byte> data, std::
     };
     {
         std::vector<std::jthread> threads;
-        for (std::size_t i = 1; i < workers; ++i) threads.emplace_back(work);
+        try {
+            for (std::size_t i = 1; i < workers; ++i) threads.emplace_back(work);
+        } catch (const std::exception&) {
+            // No more threads: those that there are do it.
+        }
         work();
     }
     if (bad.load() == leaves.size()) return std::nullopt;
@@ -174,7 +178,7 @@ Result<Artifact> Artifact::check(Bytes bytes, const LoadOptions& options) try {
     return fail(ErrorCode::out_of_memory, "artifact", "no memory to decode its metadata");
 }
 
-Result<> Artifact::verify_constants() const {
+Result<> Artifact::verify_constants() const try {
     if (state_->trusted || state_->verified.load(std::memory_order_acquire)) return {};
     const std::lock_guard lock(state_->verify_mutex);
     if (state_->verified.load(std::memory_order_relaxed)) return {};
@@ -188,6 +192,8 @@ Result<> Artifact::verify_constants() const {
     if (state_->verify_error) return std::unexpected(*state_->verify_error);
     state_->verified.store(true, std::memory_order_release);
     return {};
+} catch (const std::bad_alloc&) {
+    return fail(ErrorCode::out_of_memory, "constants", "no memory to verify them");
 }
 
 bool Artifact::constants_verified() const noexcept { return state_->verified.load(std::memory_order_acquire); }

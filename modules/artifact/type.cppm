@@ -46,19 +46,19 @@ export struct ArtifactContents {
 /// hydrated. Copying shares. All functions may be called from many threads.
 export class Artifact {
   public:
-    /// Reads the file whole (up to 64 MiB) or maps it (larger, or `map`), and validates it. A mapped file must not be
-    /// changed in place; unlinking or replacing it is harmless.
+    /// Reads the file whole (up to 64 MiB) or maps it (larger), and validates it. A mapped file must not be changed in
+    /// place; unlinking or replacing it is harmless.
     /// Errors: file, and every code of the group "artifact bytes"; `where` names file and section.
-    static Result<Artifact> read(const std::string& path, const LoadOptions& options = {});
-    /// Validates bytes in memory and shares them.
-    static Result<Artifact> check(Bytes bytes, const LoadOptions& options = {});
+    [[nodiscard]] static Result<Artifact> read(const std::string& path, const LoadOptions& options = {});
+    /// Validates bytes in memory and shares them. Errors: every code of the group "artifact bytes", out_of_memory.
+    [[nodiscard]] static Result<Artifact> check(Bytes bytes, const LoadOptions& options = {});
     /// The one encoding of these contents. Errors: bad_value (contents that would not validate), out_of_memory.
-    static Result<Bytes> encode(ArtifactContents contents);
+    [[nodiscard]] static Result<Bytes> encode(ArtifactContents contents);
 
     /// Exactly the bytes it was loaded from: shared, not copied.
     const Bytes& bytes() const noexcept;
     /// The same bytes, by the other way: the decoded state encoded again.
-    Result<Bytes> encode_again() const;
+    [[nodiscard]] Result<Bytes> encode_again() const;
     /// SHA-256 that names the artifact.
     const Digest& id() const noexcept;
     const Manifest& manifest() const noexcept;
@@ -75,7 +75,7 @@ export class Artifact {
 
     /// Checks the constants' digests if that has not been done; the first caller works, on several threads where it
     /// pays, and the others wait. Errors: bad_digest, naming the chunk. With Verify::trusted it does nothing.
-    Result<> verify_constants() const;
+    [[nodiscard]] Result<> verify_constants() const;
     /// True once the constants' digests were checked.
     bool constants_verified() const noexcept;
 
@@ -90,8 +90,8 @@ export class Artifact {
 
 /// Value of each expression of a table under the symbols' values; `out` has a place for each.
 /// Errors: bad_value (overflow, division by zero), naming the entry.
-export Result<> evaluate(std::span<const Expr> exprs, std::span<const std::int64_t> symbols,
-                         std::span<std::int64_t> out);
+export [[nodiscard]] Result<> evaluate(std::span<const Expr> exprs, std::span<const std::int64_t> symbols,
+                                       std::span<std::int64_t> out);
 
 /// Bytes of a constant. nullopt when that does not fit.
 export std::optional<std::uint64_t> byte_size(const Constant& constant) noexcept;

@@ -13,9 +13,10 @@ export class Bytes {
     Bytes() = default;
 
     /// A copy of `source`. Errors: out_of_memory.
-    static Result<Bytes> copy(std::span<const std::byte> source);
+    [[nodiscard]] static Result<Bytes> copy(std::span<const std::byte> source);
     /// Zeroed memory that `fill` writes once, before anybody shares it. Errors: out_of_memory, and those of `fill`.
-    static Result<Bytes> make(std::size_t size, const std::function<Result<>(std::span<std::byte>)>& fill);
+    [[nodiscard]] static Result<Bytes> make(std::size_t size,
+                                            const std::function<Result<>(std::span<std::byte>)>& fill);
     /// Memory that outlives every Bytes made from it: literals, static arrays.
     static Bytes borrow(std::span<const std::byte> permanent) noexcept;
     /// Memory kept alive by `owner`.
@@ -26,9 +27,7 @@ export class Bytes {
     bool empty() const noexcept { return region_.empty(); }
     std::span<const std::byte> span() const noexcept { return region_; }
     operator std::span<const std::byte>() const noexcept { return region_; }
-    std::string_view text() const noexcept {
-        return {reinterpret_cast<const char*>(region_.data()), region_.size()};
-    }
+    std::string_view text() const noexcept { return {reinterpret_cast<const char*>(region_.data()), region_.size()}; }
     /// A part of this region that keeps the whole alive. `offset + length` must be within size().
     Bytes slice(std::size_t offset, std::size_t length) const noexcept;
 

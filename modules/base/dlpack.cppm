@@ -14,8 +14,8 @@ namespace lyo {
 
 /// Takes the tensor over: its deleter runs when the last Tensor that shares it is gone, or now when it is refused.
 /// Errors: invalid_argument (a dtype, device or rank that lyo does not have).
-export Result<Tensor> from_dlpack(DLManagedTensor* tensor);
+export [[nodiscard]] Result<Tensor> from_dlpack(DLManagedTensor* tensor);
 /// A managed tensor that shares the memory (borrowed memory stays borrowed); the consumer calls its deleter.
-export Result<DLManagedTensor*> to_dlpack(const Tensor& tensor);
+export [[nodiscard]] Result<DLManagedTensor*> to_dlpack(const Tensor& tensor);
 
 }  // namespace lyo

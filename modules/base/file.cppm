@@ -9,14 +9,14 @@ namespace lyo {
 
 /// The file's content, copied: immune to later changes of the file. Errors: file (not there, not a regular file, not
 /// readable, larger than `limit` bytes), out_of_memory.
-export Result<Bytes> read_file(const std::string& path, std::uint64_t limit = std::uint64_t{1} << 40);
+export [[nodiscard]] Result<Bytes> read_file(const std::string& path, std::uint64_t limit = std::uint64_t{1} << 40);
 
 /// The file's content, mapped. The file must not be changed in place while the region lives; unlinking or replacing
 /// it is harmless. Errors: file.
-export Result<Bytes> map_file(const std::string& path);
+export [[nodiscard]] Result<Bytes> map_file(const std::string& path);
 
 /// Writes `data` beside `path`, syncs, and renames over `path`: readers see the old file or the new one, and a
 /// failure leaves the old one. Errors: file.
-export Result<> write_file(const std::string& path, std::span<const std::byte> data);
+export [[nodiscard]] Result<> write_file(const std::string& path, std::span<const std::byte> data);
 
 }  // namespace lyo

@@ -58,7 +58,7 @@ export struct Device {
     static constexpr Device cpu() noexcept { return {}; }
     static constexpr Device cuda(std::int32_t index) noexcept { return {Type::cuda, index}; }
     /// "cpu" or "cuda:N". Errors: invalid_argument.
-    static Result<Device> parse(std::string_view text);
+    [[nodiscard]] static Result<Device> parse(std::string_view text);
     std::string to_string() const;
     friend bool operator==(const Device&, const Device&) = default;
 };
@@ -82,7 +82,7 @@ export class Tensor {
                         DType dtype, Device device) noexcept;
     /// Fresh, 64-byte aligned, row-major CPU memory without initial values. Errors: out_of_memory,
     /// invalid_argument (a shape without a size).
-    static Result<Tensor> empty(const Dims& shape, DType dtype);
+    [[nodiscard]] static Result<Tensor> empty(const Dims& shape, DType dtype);
 
     const void* data() const noexcept { return data_; }
     /// For whoever owns the memory; a borrowed input may be read-only.
@@ -98,7 +98,7 @@ export class Tensor {
     bool is_contiguous() const noexcept;
     /// A row-major tensor with the same elements: this one if it is, else a copy. CPU only.
     /// Errors: out_of_memory, wrong_device.
-    Result<Tensor> contiguous() const;
+    [[nodiscard]] Result<Tensor> contiguous() const;
 
     /// "tensor([[1, 2], [3, 4]], f32)"; long dimensions are shortened. CPU only.
     std::string to_string() const;

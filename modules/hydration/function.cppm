@@ -20,17 +20,17 @@ export class Function {
   public:
     /// Runs the function on borrowed views of any strides; outputs are fresh, row-major tensors. Inputs on another
     /// device are refused, never copied there.
-    /// Errors: guard_failed (names input, property, expected, got), wrong_device, index_out_of_range, bad_digest (a lazy
-    /// check of the constants that fails), limit_exceeded, out_of_memory.
-    Result<std::vector<Tensor>> call(std::span<const Tensor> inputs) const;
-    Result<std::vector<Tensor>> call(std::initializer_list<Tensor> inputs) const {
+    /// Errors: guard_failed (names input, property, expected, got), wrong_device, index_out_of_range, bad_digest (a
+    /// lazy check of the constants that fails), limit_exceeded, out_of_memory.
+    [[nodiscard]] Result<std::vector<Tensor>> call(std::span<const Tensor> inputs) const;
+    [[nodiscard]] Result<std::vector<Tensor>> call(std::initializer_list<Tensor> inputs) const {
         return call(std::span<const Tensor>(inputs.begin(), inputs.size()));
     }
-    /// The same into memory of the caller: row-major tensors of the outputs' shapes and dtypes that overlap no input and
-    /// not one another. Further errors: guard_failed (an output that does not fit or overlaps).
-    Result<> call_into(std::span<const Tensor> inputs, std::span<const Tensor> outputs) const;
+    /// The same into memory of the caller: row-major tensors of the outputs' shapes and dtypes that overlap no input
+    /// and not one another. Further errors: guard_failed (an output that does not fit or overlaps).
+    [[nodiscard]] Result<> call_into(std::span<const Tensor> inputs, std::span<const Tensor> outputs) const;
     /// Shapes of the outputs for these inputs, without running. Errors: guard_failed.
-    Result<std::vector<Dims>> output_shapes(std::span<const Tensor> inputs) const;
+    [[nodiscard]] Result<std::vector<Dims>> output_shapes(std::span<const Tensor> inputs) const;
 
     /// Exactly the bytes the function was loaded from: shared, not copied, at any time, on any thread.
     const Bytes& serialize() const noexcept;
@@ -51,6 +51,7 @@ export class Function {
 /// Makes an artifact's function live on a device. Compatibility is checked before anything is loaded.
 /// Errors: no_image (the artifact has none for the device; says which it has), no_device, invalid_argument (no such
 /// function), bad_value (a plan whose views leave their memory), limit_exceeded, out_of_memory.
-export Result<Function> hydrate(const Artifact& artifact, Device device, const HydrateOptions& options = {});
+export [[nodiscard]] Result<Function> hydrate(const Artifact& artifact, Device device,
+                                              const HydrateOptions& options = {});
 
 }  // namespace lyo

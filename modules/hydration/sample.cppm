@@ -13,7 +13,7 @@ namespace lyo {
 /// search that is bounded finds it, so functions with contrived guards may be refused.
 /// Errors: guard_failed (no sizes found), limit_exceeded (all inputs together have more than `max_elements` elements),
 /// out_of_memory.
-export Result<std::vector<Tensor>> sample_inputs(const FunctionSpec& spec, std::uint64_t seed,
-                                                 std::uint64_t max_elements);
+export [[nodiscard]] Result<std::vector<Tensor>> sample_inputs(const FunctionSpec& spec, std::uint64_t seed,
+                                                               std::uint64_t max_elements);
 
 }  // namespace lyo

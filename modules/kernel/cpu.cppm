@@ -44,10 +44,10 @@ export class CpuWorkspace {
 
     /// Resolves the plan for these symbol values: sizes, strides, memory; checks that every view stays within its
     /// memory. Errors: bad_value (a plan whose views do not), limit_exceeded, out_of_memory.
-    Result<> prepare(const CpuProgram& program, std::span<const std::int64_t> symbols);
+    [[nodiscard]] Result<> prepare(const CpuProgram& program, std::span<const std::int64_t> symbols);
     /// Runs the prepared plan on row-major inputs and outputs. Errors: index_out_of_range.
-    Result<> run(const CpuProgram& program, std::span<const std::byte* const> inputs,
-                 std::span<std::byte* const> outputs);
+    [[nodiscard]] Result<> run(const CpuProgram& program, std::span<const std::byte* const> inputs,
+                               std::span<std::byte* const> outputs);
     /// Sizes of the outputs for the prepared symbols.
     std::span<const Dims> output_shapes() const noexcept;
     /// Sizes of the inputs for the prepared symbols.
