@@ -163,9 +163,9 @@ std::vector<Hostile> hostile_encodings() {
             {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff});
     content("encoding-beyond-32-bits", manifest, bad_encoding,
             "manifest: abi: integer: expected at most 4294967295, got 4294967296", {0, 0x80, 0x80, 0x80, 0x80, 0x10});
-    content("encoding-text-beyond-section", manifest, bad_encoding,
-            "manifest: producer: integer: expected at most 1, got 2", {2, 'a'});
-    content("encoding-count-beyond-section", image, bad_encoding, "image 0: programs: integer: expected at most 1",
+    content("encoding-text-beyond-section", manifest, truncated, "manifest: producer: needs 2 more bytes, 1 are left",
+            {2, 'a'});
+    content("encoding-count-beyond-section", image, bad_encoding, "image 0: programs: integer: expected at most 4",
             {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0, 0, 0});
     content("encoding-digest-cut", manifest, bad_encoding,
             "manifest: constant_leaves: integer: expected at most 0, got 1", {0, 1, 0, 1, 0xaa});
