@@ -154,7 +154,7 @@ int write(const Corpus& corpus, const fs::path& root) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
     const bool checks = argc == 3 && std::string_view(argv[1]) == "--check";
     if (argc != 2 && !checks) return std::fprintf(stderr, "usage: make_corpus [--check] DIR\n"), 2;
     Corpus corpus;
@@ -164,4 +164,7 @@ int main(int argc, char** argv) {
     for (const auto& [path, content] : corpus)
         if (content.size() > max_file) return std::fprintf(stderr, "%s has more than 32 KiB\n", path.c_str()), 1;
     return checks ? check(corpus, argv[2]) : write(corpus, argv[1]);
+} catch (const fs::filesystem_error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 3;
 }
