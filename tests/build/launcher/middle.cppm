@@ -1,0 +1,2 @@
+export module lab.middle;
+export import lab.shape;
