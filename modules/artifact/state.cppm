@@ -49,4 +49,7 @@ Result<> validate_device_program(const DeviceProgram& program, const FunctionSpe
 /// Entries refer to earlier ones and to symbols that exist. Errors: bad_value.
 Result<> validate_exprs(std::span<const Expr> exprs, std::size_t symbols);
 
+/// Index of the first byte that is not zero; the size where there is none.
+std::size_t first_nonzero(std::span<const std::byte> data) noexcept;
+
 }  // namespace lyo

@@ -24,8 +24,8 @@ Result<> validate_constants(const FunctionTable& table, std::span<const std::byt
         const auto stop = checked_add(*start, *size);
         if (!stop || *stop > section.size())
             return mismatch(code, where(), "end", cat("at most ", section.size()), stop.value_or(0));
-        for (std::uint64_t p = end; p < *start; ++p)
-            if (section[p] != std::byte{0}) return fail(code, where(), "padding before it is not zero");
+        const auto padding = section.subspan(end, *start - end);
+        if (first_nonzero(padding) < padding.size()) return fail(code, where(), "padding before it is not zero");
         end = *stop;
     }
     if (end != section.size()) return mismatch(code, "constants", "length", end, section.size());
