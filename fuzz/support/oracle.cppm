@@ -12,6 +12,9 @@ namespace lyo::fuzz {
 /// Ends the process with this text unless `holds`.
 export void require(bool holds, std::string_view text);
 
+/// The error of a refusal is one of the group "artifact bytes" and says what and where.
+export void require_error(const Error& error);
+
 /// Bytes are refused with an error that says what and where, or accepted; what is accepted has one encoding, these
 /// bytes. True where they were accepted.
 export bool check_load(const Bytes& input);
