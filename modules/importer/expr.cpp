@@ -87,7 +87,7 @@ class Parser {
         bool compared = false;
         while (left) {
             std::string_view found;
-            for (const std::string_view op : {"=="sv, "!="sv, "<="sv, ">="sv, "<"sv, ">"sv})
+            for (const std::string_view op : {"==", "!=", "<=", ">=", "<", ">"})
                 if (found.empty() && take(op)) found = op;
             if (found.empty()) break;
             compared = true;
@@ -200,7 +200,8 @@ class Parser {
         if (!dim) return dim;
         if (!take("]")) return bad("a bracket is not closed");
         std::optional<Sym> size;
-        if (size_of_ != nullptr) size = (*size_of_)(*std::get_if<std::string_view>(&*name), std::get_if<Sym>(&*dim)->value());
+        if (size_of_ != nullptr)
+            size = (*size_of_)(*std::get_if<std::string_view>(&*name), std::get_if<Sym>(&*dim)->value());
         if (!size) return unsupported("it names no dimension of an input");
         return *size;
     }
@@ -208,7 +209,8 @@ class Parser {
         if (++depth_ > max_depth) return unsupported("it nests deeper than ", max_depth);
         std::vector<Term> arguments;
         while (!take(")")) {
-            if (!arguments.empty() && !take(",")) return bad("a comma or parenthesis is missing after an argument of ", name);
+            if (!arguments.empty() && !take(","))
+                return bad("a comma or parenthesis is missing after an argument of ", name);
             auto next = condition();
             if (!next) return next;
             arguments.push_back(std::move(*next));
@@ -225,18 +227,26 @@ class Parser {
             return symbol(*text);
         }
         if (name == "And") return both(std::move(arguments));
-        static constexpr std::pair<std::string_view, std::string_view> comparisons[] = {
-            {"Equality", "=="}, {"Eq", "=="},          {"Unequality", "!="},     {"Ne", "!="},
-            {"LessThan", "<="}, {"Le", "<="},          {"GreaterThan", ">="},    {"Ge", ">="},
-            {"Lt", "<"},        {"StrictLessThan", "<"}, {"StrictGreaterThan", ">"}, {"Gt", ">"}};
+        static constexpr std::pair<std::string_view, std::string_view> comparisons[] = {{"Equality", "=="},
+                                                                                        {"Eq", "=="},
+                                                                                        {"Unequality", "!="},
+                                                                                        {"Ne", "!="},
+                                                                                        {"LessThan", "<="},
+                                                                                        {"Le", "<="},
+                                                                                        {"GreaterThan", ">="},
+                                                                                        {"Ge", ">="},
+                                                                                        {"Lt", "<"},
+                                                                                        {"StrictLessThan", "<"},
+                                                                                        {"StrictGreaterThan", ">"},
+                                                                                        {"Gt", ">"}};
         for (const auto& [function, op] : comparisons) {
             if (function != name) continue;
             if (arguments.size() != 2) return bad(name, " needs two operands");
-            return compare(op, arguments[0], arguments[1]).transform([](Relation r) {
-                std::vector<Relation> one;
-                one.push_back(std::move(r));
-                return Term(std::move(one));
-            });
+            auto relation = compare(op, arguments[0], arguments[1]);
+            if (!relation) return std::unexpected(relation.error());
+            std::vector<Relation> one;
+            one.push_back(std::move(*relation));
+            return Term(std::move(one));
         }
         return fold(name, std::move(arguments));
     }
@@ -275,10 +285,13 @@ class Parser {
         if (n == 3 && name == "ModularIndexing") {
             auto quotient = binary("FloorDiv", sizes[0], sizes[1]);
             if (!quotient) return std::unexpected(quotient.error());
-            return binary("Mod", *quotient, sizes[2]).transform([](Sym s) { return Term(std::move(s)); });
+            auto remainder = binary("Mod", *quotient, sizes[2]);
+            if (!remainder) return std::unexpected(remainder.error());
+            return Term(std::move(*remainder));
         }
         const bool any_number = name == "Add" || name == "Mul" || name == "Max" || name == "Min";
-        if (n == 0 || (!any_number && n != 2)) return unsupported("lyo has no size function ", name, " of ", n, " operands");
+        if (n == 0 || (!any_number && n != 2))
+            return unsupported("lyo has no size function ", name, " of ", n, " operands");
         Sym out = sizes[0];
         for (std::size_t i = 1; i < n; ++i) {
             auto next = binary(name, out, sizes[i]);

@@ -14,7 +14,8 @@ using SizeOf = std::function<std::optional<Sym>(std::string_view input, std::int
 /// A size. Errors: unsupported_argument (a form that Sym has no place for), bad_model (no expression).
 Result<Sym> parse_size(std::string_view text);
 
-/// A condition as relations that hold together. Errors as in parse_size: "a != b" or "a or b", for one, are no relations.
+/// A condition as relations that hold together. Errors as in parse_size: "a != b" or "a or b", for one, are no
+/// relations.
 Result<std::vector<Relation>> parse_condition(std::string_view text, const SizeOf& size_of);
 
 /// Whether a shape is small enough to compute with: products of sizes are expanded, so their cost is the product of the

@@ -13,7 +13,7 @@ namespace {
 
 /// The word of Python's that stands at the start of `text`, or nothing.
 std::string_view bare_word(std::string_view text) noexcept {
-    for (const std::string_view word : {"-Infinity"sv, "Infinity"sv, "NaN"sv})
+    for (const std::string_view word : {"-Infinity", "Infinity", "NaN"})
         if (text.starts_with(word)) return word;
     return {};
 }
@@ -75,8 +75,8 @@ class TreeBuilder final : public nlohmann::json_sax<nlohmann::json> {
         auto& members = *std::get_if<Json::Object>(&open_.back()->value);
         std::sort(members.begin(), members.end(),
                   [](const JsonMember& a, const JsonMember& b) { return a.key < b.key; });
-        const auto twice = std::adjacent_find(
-            members.begin(), members.end(), [](const JsonMember& a, const JsonMember& b) { return a.key == b.key; });
+        const auto twice = std::adjacent_find(members.begin(), members.end(),
+                                              [](const JsonMember& a, const JsonMember& b) { return a.key == b.key; });
         if (twice != members.end()) return refuse(cat("\"", twice->key, "\" comes twice in one object"));
         open_.pop_back();
         return true;
@@ -158,16 +158,24 @@ Result<const Json*> member(const Json& object, std::string_view key) {
 }
 
 Result<const std::string*> string_member(const Json& object, std::string_view key) {
-    return typed(object, key, "a string").transform([](const Json* j) { return j->string(); });
+    const auto found = typed(object, key, "a string");
+    if (!found) return std::unexpected(found.error());
+    return (*found)->string();
 }
 Result<std::int64_t> integer_member(const Json& object, std::string_view key) {
-    return typed(object, key, "an integer").transform([](const Json* j) { return *j->integer(); });
+    const auto found = typed(object, key, "an integer");
+    if (!found) return std::unexpected(found.error());
+    return *(*found)->integer();
 }
 Result<const Json::Array*> array_member(const Json& object, std::string_view key) {
-    return typed(object, key, "an array").transform([](const Json* j) { return j->array(); });
+    const auto found = typed(object, key, "an array");
+    if (!found) return std::unexpected(found.error());
+    return (*found)->array();
 }
 Result<const Json::Object*> object_member(const Json& object, std::string_view key) {
-    return typed(object, key, "an object").transform([](const Json* j) { return j->object(); });
+    const auto found = typed(object, key, "an object");
+    if (!found) return std::unexpected(found.error());
+    return (*found)->object();
 }
 
 Result<Tagged> tagged(const Json& json) {

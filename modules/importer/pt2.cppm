@@ -19,8 +19,8 @@ export struct ImportOptions {
     std::size_t max_json_depth = 128;
 };
 
-/// The graph of a .pt2 archive. User inputs are the graph's inputs, in order; inputs that the export fixed to a constant
-/// are left out. Parameters and buffers that a node or an output uses become constants. In-place operators on
+/// The graph of a .pt2 archive. User inputs are the graph's inputs, in order; inputs that the export fixed to a
+/// constant are left out. Parameters and buffers that a node or an output uses become constants. In-place operators on
 /// intermediate tensors become out-of-place ones. Errors: bad_archive, bad_model, bad_graph (the archive or its model
 /// is not what torch.export writes), unsupported_operator (one error that lists all of them with counts),
 /// unsupported_argument (all nodes at once), limit_exceeded, out_of_memory.
@@ -30,8 +30,8 @@ export Result<Graph> import_pt2_file(const std::string& path, const ImportOption
 
 /// Gives the bytes of a file in the archive, by its path below the top folder: "data/weights/weight_0".
 export using PayloadReader = std::function<Result<Bytes>(std::string_view path)>;
-/// The graph from the parts of an archive, for callers that keep them elsewhere. `weights` and `constants` are the texts
-/// of the two payload tables.
+/// The graph from the parts of an archive, for callers that keep them elsewhere. `weights` and `constants` are the
+/// texts of the two payload tables.
 export Result<Graph> import_exported_program(std::string_view model, std::string_view weights,
                                              std::string_view constants, const PayloadReader& read,
                                              const ImportOptions& options = {});

@@ -11,8 +11,8 @@ export struct NamedTensor {
     Tensor tensor;
 };
 
-/// The tensors in the order of their bytes (empty ones at the same place by name): views that share `file` (copies where
-/// the data is not aligned to its element). Metadata is checked and left out. Errors: bad_archive,
+/// The tensors in the order of their bytes (empty ones at the same place by name): views that share `file` (copies
+/// where the data is not aligned to its element). Metadata is checked and left out. Errors: bad_archive,
 /// unsupported_argument (an element type that lyo lacks), out_of_memory.
 export Result<std::vector<NamedTensor>> read_safetensors(const Bytes& file);
 

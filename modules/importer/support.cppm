@@ -1,4 +1,5 @@
-// What the importer's parts share: a budget for bytes that a file makes lyo allocate, and the edge where exceptions end.
+// What the importer's parts share: a budget for bytes that a file makes lyo allocate, and the edge where exceptions
+// end.
 module lyo.importer:support;
 
 import lyo.prelude;

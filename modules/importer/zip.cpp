@@ -33,7 +33,10 @@ Result<> check_entry_count(std::span<const std::byte> bytes) {
         const std::uint64_t offset = little_endian(bytes.subspan(at - locator + 8, 8));
         if (offset > bytes.size() || bytes.size() - offset < trailer64) continue;
         const auto record = bytes.subspan(static_cast<std::size_t>(offset), trailer64);
-        for (const std::size_t field : {std::size_t{24}, std::size_t{32}}) {
+        // An archive that is stored in this one has a trailer too, whose offset means nothing here.
+        if (little_endian(record.first(4)) != 0x06064b50) continue;
+        constexpr std::size_t fields[] = {24, 32};  // entries here, entries in all
+        for (const std::size_t field : fields) {
             const std::uint64_t count = little_endian(record.subspan(field, 8));
             if (count > std::min(max_entries, std::uint64_t{bytes.size() / central_entry}))
                 return mismatch(ErrorCode::limit_exceeded, "", "entries",
