@@ -52,10 +52,10 @@ class Walk {
     void change_number(T& value) {
         switch (r_.below(6)) {
             case 0:
-                value = static_cast<T>(value + 1);
+                value = static_cast<T>(static_cast<std::uint64_t>(value) + 1);
                 break;
             case 1:
-                value = static_cast<T>(value - 1);
+                value = static_cast<T>(static_cast<std::uint64_t>(value) - 1);
                 break;
             case 2:
                 value = 0;
