@@ -26,10 +26,13 @@ std::optional<DType> dtype_of(DLDataType type) noexcept {
             if (type.bits == 32) return DType::f32;
             if (type.bits == 64) return DType::f64;
             return std::nullopt;
-        case kDLBfloat: return type.bits == 16 ? std::optional(DType::bf16) : std::nullopt;
+        case kDLBfloat:
+            return type.bits == 16 ? std::optional(DType::bf16) : std::nullopt;
         // kDLBool came with DLPack 0.7; its code is 6 and the element one byte.
-        case 6: return type.bits == 8 ? std::optional(DType::boolean) : std::nullopt;
-        default: return std::nullopt;
+        case 6:
+            return type.bits == 8 ? std::optional(DType::boolean) : std::nullopt;
+        default:
+            return std::nullopt;
     }
 }
 
@@ -49,7 +52,7 @@ struct Exported {
 
 }  // namespace
 
-Result<Tensor> from_dlpack(DLManagedTensor* managed) {
+Result<Tensor> from_dlpack(DLManagedTensor* managed) try {
     if (managed == nullptr) return fail(ErrorCode::invalid_argument, "dlpack", "no tensor");
     std::shared_ptr<const void> owner(managed, [](DLManagedTensor* t) {
         if (t->deleter != nullptr) t->deleter(t);
@@ -65,12 +68,19 @@ Result<Tensor> from_dlpack(DLManagedTensor* managed) {
         return mismatch(ErrorCode::invalid_argument, "dlpack", "device type", "cpu or cuda",
                         static_cast<int>(t.device.device_type));
     const auto rank = static_cast<std::size_t>(t.ndim);
+    if (rank > 0 && t.shape == nullptr) return fail(ErrorCode::invalid_argument, "dlpack", "no shape");
     const Dims shape(std::span<const std::int64_t>(t.shape, rank));
-    const Dims strides = t.strides == nullptr ? contiguous_strides(shape)
-                                              : Dims(std::span<const std::int64_t>(t.strides, rank));
+    if (!element_count(shape))
+        return fail(ErrorCode::invalid_argument, "dlpack", "shape ", to_string(shape), " has no size");
+    const Dims strides =
+        t.strides == nullptr ? contiguous_strides(shape) : Dims(std::span<const std::int64_t>(t.strides, rank));
     const Device device = t.device.device_type == kDLCPU ? Device::cpu() : Device::cuda(t.device.device_id);
-    return Tensor::share(std::move(owner), static_cast<const std::byte*>(t.data) + t.byte_offset, shape, strides,
-                         *dtype, device);
+    // Tensors without elements may have no address.
+    const auto* data = t.data == nullptr ? nullptr : static_cast<const std::byte*>(t.data) + t.byte_offset;
+    return Tensor::share(std::move(owner), data, shape, strides, *dtype, device);
+} catch (const std::bad_alloc&) {
+    // The tensor's deleter ran when its owner could not be made.
+    return fail(ErrorCode::out_of_memory, "dlpack", "no memory for a tensor");
 }
 
 Result<DLManagedTensor*> to_dlpack(const Tensor& tensor) {

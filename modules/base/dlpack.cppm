@@ -13,7 +13,7 @@ export struct DLManagedTensor;
 namespace lyo {
 
 /// Takes the tensor over: its deleter runs when the last Tensor that shares it is gone, or now when it is refused.
-/// Errors: invalid_argument (a dtype, device or rank that lyo does not have).
+/// Errors: invalid_argument (a dtype, device, rank or shape that lyo does not have), out_of_memory.
 export [[nodiscard]] Result<Tensor> from_dlpack(DLManagedTensor* tensor);
 /// A managed tensor that shares the memory (borrowed memory stays borrowed); the consumer calls its deleter.
 export [[nodiscard]] Result<DLManagedTensor*> to_dlpack(const Tensor& tensor);

@@ -132,12 +132,13 @@ std::int64_t Tensor::numel() const noexcept { return element_count(shape_).value
 
 bool Tensor::is_contiguous() const noexcept {
     std::int64_t step = 1;
+    bool rows = true;
     for (std::size_t d = shape_.size(); d-- > 0;) {
         if (shape_[d] == 0) return true;
-        if (shape_[d] != 1 && strides_[d] != step) return false;
-        step *= shape_[d];
+        if (shape_[d] != 1 && strides_[d] != step) rows = false;
+        step = checked_mul(step, shape_[d]).value_or(0);
     }
-    return true;
+    return rows;
 }
 
 Result<Tensor> Tensor::contiguous() const {
