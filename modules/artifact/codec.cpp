@@ -29,22 +29,4 @@ bool is_utf8(std::string_view text) noexcept {
     return true;
 }
 
-std::string json_text(std::string_view text) {
-    std::string out = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\') {
-            out += '\\';
-            out += c;
-        } else if (c == '\n') {
-            out += "\\n";
-        } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-            constexpr char digits[] = "0123456789abcdef";
-            out += cat("\\u00", digits[(c >> 4) & 15], digits[c & 15]);
-        } else {
-            out += c;
-        }
-    }
-    return out + '"';
-}
-
 }  // namespace lyo::codec

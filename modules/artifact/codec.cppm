@@ -241,9 +241,6 @@ bool read(In& in, T& value) {
 
 // --- printing --------------------------------------------------------------------------------------------------------
 
-/// JSON text of a string, quotes included.
-std::string json_text(std::string_view text);
-
 template <class T>
 inline constexpr bool is_scalar =
     std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> || std::is_same_v<T, Digest>;

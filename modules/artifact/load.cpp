@@ -234,12 +234,12 @@ Bytes Artifact::constant(std::size_t index) const noexcept {
 }
 
 std::string Artifact::to_json() const {
-    std::string out = cat("{\n\"id\": ", codec::json_text(id().hex()), ",\n\"bytes\": ", bytes().size(),
+    std::string out = cat("{\n\"id\": ", json_text(id().hex()), ",\n\"bytes\": ", bytes().size(),
                           ",\n\"format_version\": ", format::version, ",\n\"sections\": [");
     for (const Section& s : sections())
-        out += cat(&s == sections().data() ? "" : ",", "\n  {\"kind\": ", codec::json_text(format::to_string(s.kind)),
+        out += cat(&s == sections().data() ? "" : ",", "\n  {\"kind\": ", json_text(format::to_string(s.kind)),
                    ", \"tag\": ", s.tag, ", \"offset\": ", s.offset, ", \"length\": ", s.length,
-                   ", \"digest\": ", codec::json_text(s.digest.hex()), "}");
+                   ", \"digest\": ", json_text(s.digest.hex()), "}");
     out += "\n],\n\"manifest\": ";
     codec::print(out, manifest(), 0);
     out += ",\n\"functions\": ";

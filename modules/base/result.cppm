@@ -60,6 +60,9 @@ using Result = std::expected<T, Error>;
 export template <class... Parts>
 std::string cat(const Parts&... parts);
 
+/// A JSON string, quotes included, for text that is UTF-8: control characters as \b, \f, \n, \r, \t or \u00xx.
+export std::string json_text(std::string_view text);
+
 /// `return fail(code, where, what...)` from a function that returns Result.
 export template <class... Parts>
 [[nodiscard]] std::unexpected<Error> fail(ErrorCode code, std::string_view where, const Parts&... what) {

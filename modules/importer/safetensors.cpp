@@ -122,45 +122,6 @@ Result<std::vector<NamedTensor>> read_all(const Bytes& file) {
     return out;
 }
 
-/// JSON text of a name. Control characters are escaped as the reference implementation (serde_json) does it.
-std::string quoted(std::string_view name) {
-    std::string out = "\"";
-    for (const char c : name) {
-        switch (c) {
-            case '"':
-                out += "\\\"";
-                break;
-            case '\\':
-                out += "\\\\";
-                break;
-            case '\b':
-                out += "\\b";
-                break;
-            case '\f':
-                out += "\\f";
-                break;
-            case '\n':
-                out += "\\n";
-                break;
-            case '\r':
-                out += "\\r";
-                break;
-            case '\t':
-                out += "\\t";
-                break;
-            default:
-                if (static_cast<unsigned char>(c) < 0x20) {
-                    char text[8];
-                    std::snprintf(text, sizeof text, "\\u%04x", static_cast<unsigned>(c));
-                    out += text;
-                } else {
-                    out += c;
-                }
-        }
-    }
-    return out + '"';
-}
-
 Result<Bytes> write_all(std::span<const NamedTensor> tensors) {
     std::vector<const NamedTensor*> order;
     for (const NamedTensor& t : tensors) order.push_back(&t);
@@ -181,7 +142,7 @@ Result<Bytes> write_all(std::span<const NamedTensor> tensors) {
     for (const NamedTensor* t : order) {
         if (!names.insert(t->name).second || t->name == "__metadata__")
             return fail(ErrorCode::invalid_argument, t->name, "the name is taken");
-        if (!parse_json(quoted(t->name), max_header, 1))
+        if (!parse_json(json_text(t->name), max_header, 1))
             return fail(ErrorCode::invalid_argument, t->name, "the name is not UTF-8");
         if (t->tensor.device() != Device::cpu())
             return mismatch(ErrorCode::wrong_device, t->name, "device", "cpu", t->tensor.device().to_string());
@@ -189,7 +150,7 @@ Result<Bytes> write_all(std::span<const NamedTensor> tensors) {
                                        [&](const Type& x) { return x.dtype == t->tensor.dtype(); });
         const std::uint64_t begin = end;
         end += static_cast<std::uint64_t>(t->tensor.numel()) * size_of(t->tensor.dtype());
-        header += cat(header.size() > 1 ? "," : "", quoted(t->name), ":{\"dtype\":\"", type->name, "\",\"shape\":[");
+        header += cat(header.size() > 1 ? "," : "", json_text(t->name), ":{\"dtype\":\"", type->name, "\",\"shape\":[");
         for (std::size_t d = 0; d < t->tensor.rank(); ++d) header += cat(d > 0 ? "," : "", t->tensor.shape()[d]);
         header += cat("],\"data_offsets\":[", begin, ",", end, "]}");
     }

@@ -1,0 +1,3 @@
+import lyo.cli;
+
+int main(int argc, char** argv) { return lyo::cli::main(argc, argv); }
