@@ -34,7 +34,7 @@ export class Bytes {
     /// Equal content. O(1) when both are the same region.
     friend bool operator==(const Bytes& a, const Bytes& b) noexcept {
         if (a.region_.size() != b.region_.size()) return false;
-        return a.region_.data() == b.region_.data() ||
+        return a.region_.empty() || a.region_.data() == b.region_.data() ||
                std::memcmp(a.region_.data(), b.region_.data(), a.region_.size()) == 0;
     }
 
