@@ -5,6 +5,12 @@
 
 namespace lyo::cpu::test {
 
+using Random = std::mt19937_64;
+
+inline std::int64_t pick(Random& random, std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1));
+}
+
 /// Elements at an odd address, up to the end of the allocation.
 class Storage {
   public:
@@ -95,8 +101,8 @@ struct Program {
         int registers = scratch_registers + 1;
         for (const auto& in : instrs) registers = std::max(registers, scratch_registers + 1 + in.dst);
         auto bytes = static_cast<std::size_t>(registers) * register_bytes;
-        std::unique_ptr<std::byte, decltype(&std::free)> memory(
-            static_cast<std::byte*>(std::aligned_alloc(64, bytes)), &std::free);
+        std::unique_ptr<std::byte, decltype(&std::free)> memory(static_cast<std::byte*>(std::aligned_alloc(64, bytes)),
+                                                                &std::free);
         std::memset(memory.get(), 0xd5, bytes);
         LoopCall call{};
         call.outer_rank = static_cast<int>(outer.size());
@@ -127,7 +133,8 @@ struct Program {
                     if (is_reduction(instrs[i].op)) sums[instrs[i].dst] = Sum{};
                 }
                 for (std::int64_t r = 0; r < count; ++r) {
-                    auto reduced_at = coordinates(r, reduced);
+                    // An outer phase runs once even where a reduced dimension is empty and has no coordinates.
+                    auto reduced_at = p.outer ? std::vector<std::int64_t>(reduced.size()) : coordinates(r, reduced);
                     for (std::uint32_t i = p.first; i < p.first + p.count; ++i) {
                         if (!step(instrs[i], reg, sums, outer_at, reduced_at, r)) return Status::index_out_of_range;
                     }
@@ -178,8 +185,10 @@ struct Program {
                     return is_real(in.cls) ? as_real(static_cast<double>(product), in.cls)
                                            : as_integer(static_cast<std::int64_t>(integer_product), in.cls);
                 case ScalarOp::reduce_argmax:
-                case ScalarOp::reduce_argmin: return {.integer = best_at};
-                default: break;
+                case ScalarOp::reduce_argmin:
+                    return {.integer = best_at};
+                default:
+                    break;
             }
             if (any) return best;
             bool largest = in.op == ScalarOp::reduce_max;
@@ -204,8 +213,12 @@ struct Program {
         };
         Value& dst = reg[in.dst];
         switch (in.op) {
-            case ScalarOp::load: dst = load_element(address(offset()), operands[in.b].dtype); return true;
-            case ScalarOp::store: store_element(address(offset()), operands[in.b].dtype, reg[in.a]); return true;
+            case ScalarOp::load:
+                dst = load_element(address(offset()), operands[in.b].dtype);
+                return true;
+            case ScalarOp::store:
+                store_element(address(offset()), operands[in.b].dtype, reg[in.a]);
+                return true;
             case ScalarOp::iota:
                 dst = is_real(in.cls) ? as_real(static_cast<double>(offset()), in.cls) : as_integer(offset(), in.cls);
                 return true;
@@ -213,7 +226,9 @@ struct Program {
                 dst = is_real(in.cls) ? as_real(std::bit_cast<double>(constants[in.b]), in.cls)
                                       : as_integer(static_cast<std::int64_t>(constants[in.b]), in.cls);
                 return true;
-            case ScalarOp::symbol: dst = {.integer = symbols[in.b]}; return true;
+            case ScalarOp::symbol:
+                dst = {.integer = symbols[in.b]};
+                return true;
             case ScalarOp::load_at: {
                 std::int64_t element = offset() + reg[in.a].integer;
                 const Operand& o = operands[in.b];
@@ -222,12 +237,18 @@ struct Program {
                 return true;
             }
             case ScalarOp::check_index:
-                if (reg[in.a].integer < 0 || reg[in.a].integer >= symbols[in.b]) return fault = reg[in.a].integer, false;
+                if (reg[in.a].integer < 0 || reg[in.a].integer >= symbols[in.b])
+                    return fault = reg[in.a].integer, false;
                 dst = reg[in.a];
                 return true;
-            case ScalarOp::cast: dst = cast_value(reg[in.a], in.from, in.to); return true;
-            case ScalarOp::select: dst = reg[in.a].integer != 0 ? reg[in.b] : reg[in.c]; return true;
-            default: break;
+            case ScalarOp::cast:
+                dst = cast_value(reg[in.a], in.from, in.to);
+                return true;
+            case ScalarOp::select:
+                dst = reg[in.a].integer != 0 ? reg[in.b] : reg[in.c];
+                return true;
+            default:
+                break;
         }
         if (is_reduction(in.op)) {
             sums[in.dst].enter(in, reg[in.a], r);

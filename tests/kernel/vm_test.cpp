@@ -16,10 +16,14 @@ constexpr DType dtypes[] = {
 
 DType widest_of(RegClass cls) {
     switch (cls) {
-        case RegClass::f32: return DType::f32;
-        case RegClass::f64: return DType::f64;
-        case RegClass::i32: return DType::i32;
-        case RegClass::i64: return DType::i64;
+        case RegClass::f32:
+            return DType::f32;
+        case RegClass::f64:
+            return DType::f64;
+        case RegClass::i32:
+            return DType::i32;
+        case RegClass::i64:
+            return DType::i64;
     }
     std::abort();
 }
@@ -39,11 +43,15 @@ constexpr OpInfo all_ops[] = {
 bool accepts(Kind kind, RegClass cls) {
     switch (kind) {
         case Kind::arith:
-        case Kind::compare: return true;
+        case Kind::compare:
+            return true;
         case Kind::real:
-        case Kind::test: return is_real(cls);
-        case Kind::integer: return !is_real(cls);
-        default: return false;
+        case Kind::test:
+            return is_real(cls);
+        case Kind::integer:
+            return !is_real(cls);
+        default:
+            return false;
     }
 }
 
@@ -54,8 +62,9 @@ std::vector<Value> special_values(RegClass cls) {
         double tiny = narrow ? std::numeric_limits<float>::denorm_min() : std::numeric_limits<double>::denorm_min();
         double least = narrow ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min();
         double most = narrow ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
-        for (double x : {0.0, tiny, least / 4, least, 1e-20, 1e-5, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 7.25, 10.0,
-                         88.0, 100.0, 710.0, 4097.5, 1e6, 2147483648.0, 1e10, 9.3e18, 1e20, most, double(INFINITY)}) {
+        for (double x : {0.0,   tiny,   least / 4, least,        1e-20, 1e-5,   0.3,  0.5,  0.75,
+                         1.0,   1.5,    2.0,       2.5,          3.0,   7.25,   10.0, 88.0, 100.0,
+                         710.0, 4097.5, 1e6,       2147483648.0, 1e10,  9.3e18, 1e20, most, double(INFINITY)}) {
             values.push_back(as_real(x, cls));
             values.push_back(as_real(-x, cls));
         }
@@ -69,7 +78,8 @@ std::vector<Value> special_values(RegClass cls) {
         values.push_back({.integer = INT32_MIN});
         values.push_back({.integer = INT32_MIN + 1});
         if (cls == RegClass::i64) {
-            for (std::int64_t x : {INT64_MAX, INT64_MIN, INT64_MIN + 1, std::int64_t{1} << 53}) values.push_back({.integer = x});
+            for (std::int64_t x : {INT64_MAX, INT64_MIN, INT64_MIN + 1, std::int64_t{1} << 53})
+                values.push_back({.integer = x});
         }
     }
     return values;
@@ -90,8 +100,10 @@ bool is_exact(ScalarOp op) {
         case ScalarOp::pow:
         case ScalarOp::atan2:
         case ScalarOp::hypot:
-        case ScalarOp::rsqrt: return false;
-        default: return op <= ScalarOp::reciprocal || op >= ScalarOp::floor;
+        case ScalarOp::rsqrt:
+            return false;
+        default:
+            return op <= ScalarOp::reciprocal || op >= ScalarOp::floor;
     }
 }
 
@@ -102,9 +114,10 @@ bool is_exact(ScalarOp op) {
     } else if (std::isnan(expected.real)) {
         good = std::isnan(got.real);
     } else if (is_exact(op)) {
-        bool zero_of_either_sign = op == ScalarOp::maximum || op == ScalarOp::minimum || op == ScalarOp::fmax || op == ScalarOp::fmin;
-        good = got.real == expected.real &&
-               (zero_of_either_sign || std::signbit(got.real) == std::signbit(expected.real));
+        bool zero_of_either_sign =
+            op == ScalarOp::maximum || op == ScalarOp::minimum || op == ScalarOp::fmax || op == ScalarOp::fmin;
+        good =
+            got.real == expected.real && (zero_of_either_sign || std::signbit(got.real) == std::signbit(expected.real));
     } else if (cls == RegClass::f32) {
         good = ulps(static_cast<float>(got.real), static_cast<float>(expected.real)) <= 4 &&
                std::signbit(got.real) == std::signbit(expected.real);
@@ -155,9 +168,10 @@ TEST(Vm, EveryOperationAgreesWithTheScalarReferenceOnSpecialValues) {
 }
 
 TEST(Vm, FloatFunctionsAreGoodToFourUlpOverAllFloats) {
-    constexpr ScalarOp functions[] = {ScalarOp::exp,  ScalarOp::exp2,  ScalarOp::expm1, ScalarOp::log,  ScalarOp::log2,
-                                      ScalarOp::log10, ScalarOp::log1p, ScalarOp::sin,  ScalarOp::cos,  ScalarOp::tanh,
-                                      ScalarOp::erf,  ScalarOp::sigmoid, ScalarOp::rsqrt};
+    constexpr ScalarOp functions[] = {ScalarOp::exp,  ScalarOp::exp2,  ScalarOp::expm1, ScalarOp::log,
+                                      ScalarOp::log2, ScalarOp::log10, ScalarOp::log1p, ScalarOp::sin,
+                                      ScalarOp::cos,  ScalarOp::tanh,  ScalarOp::erf,   ScalarOp::sigmoid,
+                                      ScalarOp::rsqrt};
     // A step that is coprime to 2^32 samples every exponent and sign evenly.
     constexpr std::uint32_t step = 4093;
     constexpr std::int64_t count = (std::int64_t{1} << 32) / step;
@@ -185,7 +199,8 @@ TEST(Vm, FloatFunctionsAreGoodToFourUlpOverAllFloats) {
                 if (error > worst) worst = error, worst_at = at;
             }
             EXPECT_LE(worst, 4) << kernels->name << " " << name_of(op) << " at " << worst_at;
-            std::printf("%-7s %-8s worst %g ulp at %.9g\n", kernels->name, name_of(op), worst, static_cast<double>(worst_at));
+            std::printf("%-7s %-8s worst %g ulp at %.9g\n", kernels->name, name_of(op), worst,
+                        static_cast<double>(worst_at));
         }
     }
 }
@@ -228,11 +243,13 @@ TEST(Vm, StoresAndCastsToHalfTypesRoundToNearestEven) {
                 double low = type == DType::f16 ? half_bits_to_float(bits) : bfloat_bits_to_float(bits);
                 double high = type == DType::f16 ? half_bits_to_float(above) : bfloat_bits_to_float(above);
                 auto middle = static_cast<float>((low + high) / 2);
-                for (float x : {static_cast<float>(low), middle, std::nextafter(middle, 0.0f), std::nextafter(middle, INFINITY)}) {
+                for (float x : {static_cast<float>(low), middle, std::nextafter(middle, 0.0f),
+                                std::nextafter(middle, INFINITY)}) {
                     samples.push_back(x);
                 }
             }
-            for (float x : {65519.9f, 65520.0f, 65536.0f, 3.4e38f, -65520.0f, INFINITY, -INFINITY, NAN}) samples.push_back(x);
+            for (float x : {65519.9f, 65520.0f, 65536.0f, 3.4e38f, -65520.0f, INFINITY, -INFINITY, NAN})
+                samples.push_back(x);
             auto count = static_cast<std::int64_t>(samples.size());
             Storage in(DType::f32, count), stored(type, count), cast(DType::f32, count);
             for (std::int64_t i = 0; i < count; ++i) write(in.data() + 4 * i, samples[static_cast<std::size_t>(i)]);
@@ -253,7 +270,8 @@ TEST(Vm, StoresAndCastsToHalfTypesRoundToNearestEven) {
                     ASSERT_TRUE(std::isnan(expected.real) ? std::isnan(got.real)
                                                           : std::bit_cast<std::uint64_t>(expected.real) ==
                                                                 std::bit_cast<std::uint64_t>(got.real))
-                        << kernels->name << " " << in.at(i).real << ": got " << got.real << ", expected " << expected.real;
+                        << kernels->name << " " << in.at(i).real << ": got " << got.real << ", expected "
+                        << expected.real;
                 }
             }
         }
@@ -352,7 +370,8 @@ TEST(Vm, IndexedLoadsReadTheRightElementsAndStopAtTheFirstBadOne) {
                 auto v = static_cast<std::int64_t>(random() % 2);
                 table.set(i, {.real = static_cast<double>(v), .integer = v});
             }
-            for (std::int64_t i = 0; i < picks; ++i) index.set(i, {.integer = static_cast<std::int64_t>(random() % rows)});
+            for (std::int64_t i = 0; i < picks; ++i)
+                index.set(i, {.integer = static_cast<std::int64_t>(random() % rows)});
             Program p;
             p.outer = {picks, columns};
             p.symbols = {rows};
