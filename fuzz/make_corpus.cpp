@@ -17,6 +17,11 @@ import lyo.base;
 import lyo.artifact;
 import lyo.fuzz;
 
+namespace lyo::fuzz {
+/// Seeds for the importer, by their paths below the corpora's folder.
+std::map<std::string, Buffer> importer_seeds();
+}  // namespace lyo::fuzz
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -161,6 +166,7 @@ int main(int argc, char** argv) try {
     add_valid(corpus);
     add_hostile(corpus);
     add_mutated(corpus);
+    corpus.merge(lyo::fuzz::importer_seeds());
     for (const auto& [path, content] : corpus)
         if (content.size() > max_file) return std::fprintf(stderr, "%s has more than 32 KiB\n", path.c_str()), 1;
     return checks ? check(corpus, argv[2]) : write(corpus, argv[1]);
