@@ -27,7 +27,8 @@ std::unique_ptr<LiveWorkspace> Specialisation::take() const {
 void Specialisation::give_back(std::unique_ptr<LiveWorkspace> workspace) const {
     LiveWorkspace* none = nullptr;
     if (hot.compare_exchange_strong(none, workspace.get(), std::memory_order_acq_rel)) {
-        workspace.release();
+        // Whoever takes it from `hot` owns it.
+        static_cast<void>(workspace.release());
         return;
     }
     const std::lock_guard lock(mutex);

@@ -360,7 +360,7 @@ class Planner {
         p.result = bare != nullptr && bare->dtype == DType::f32 ? DType::f32 : gemm.a.dtype;
         if (bare != nullptr && bare->dtype == p.result) {
             p.c = buffer_of(*bare);
-            out_.program.steps.emplace_back(std::move(p));
+            out_.program.steps.emplace_back(p);
             return {};
         }
         const Sym elements = batch.count * table_(gemm.m) * table_(gemm.n);
@@ -374,7 +374,7 @@ class Planner {
             for (const std::uint32_t e : loop.extents) extents.push_back(table_(e));
             for (const Sym& s : row_major(extents)) o.strides.push_back(table_.add(s));
         }
-        out_.program.steps.emplace_back(std::move(p));
+        out_.program.steps.emplace_back(p);
         return add_loop(loop);
     }
 
