@@ -30,6 +30,11 @@ struct Value {
     bool outer = false;  // lives on after a full phase
 };
 
+/// An instruction without a cast's fields.
+Instr plain(ScalarOp op, RegClass cls, std::uint16_t dst, std::uint16_t a, std::uint16_t b, std::uint16_t c) {
+    return {op, cls, RegClass::f32, DType::boolean, dst, a, b, c};
+}
+
 class Generator {
   public:
     explicit Generator(Random& random) : r_(random) {}
@@ -82,10 +87,6 @@ class Generator {
     }
 
     DType any_dtype() { return static_cast<DType>(r_.below(dtype_count)); }
-    DType dtype_of(RegClass cls) {
-        for (;;)
-            if (const DType d = any_dtype(); class_of(d) == cls) return d;
-    }
 
     std::vector<std::uint32_t> shape(const std::vector<std::size_t>& dims) const {
         std::vector<std::uint32_t> out;
@@ -188,7 +189,7 @@ class Generator {
         loop.operands.push_back(operand);
         const RegClass cls = class_of(operand.dtype);
         const ScalarOp op = operand.kind == OperandKind::iota ? ScalarOp::iota : ScalarOp::load;
-        emit(phase, {op, cls, RegClass::f32, DType::boolean, fresh(), 0, at, 0}, cls);
+        emit(phase, plain(op, cls, fresh(), 0, at, 0), cls);
     }
     std::uint16_t as(Phase& phase, const Value& v, DType to) {
         if (class_of(to) == v.cls && !r_.one_in(4)) return v.reg;
@@ -201,7 +202,7 @@ class Generator {
         const std::uint16_t reg = as(phase, v, memory.dtype);
         const auto at = static_cast<std::uint16_t>(loop.operands.size());
         loop.operands.push_back(view(memory, space, true));
-        phase.instrs.push_back({ScalarOp::store, class_of(memory.dtype), RegClass::f32, DType::boolean, 0, reg, at, 0});
+        phase.instrs.push_back(plain(ScalarOp::store, class_of(memory.dtype), 0, reg, at, 0));
     }
     /// One operation on what registers hold.
     void compute(Phase& phase, Loop& loop) {
@@ -212,14 +213,13 @@ class Generator {
             loop.constants.push_back(real ? std::bit_cast<std::uint64_t>(static_cast<double>(number) / 2)
                                           : static_cast<std::uint64_t>(number));
             const auto at = static_cast<std::uint16_t>(loop.constants.size() - 1);
-            return emit(phase, {ScalarOp::constant, cls, RegClass::f32, DType::boolean, fresh(), 0, at, 0}, cls);
+            return emit(phase, plain(ScalarOp::constant, cls, fresh(), 0, at, 0), cls);
         }
         const Value a = r_.pick(values_);
         if (r_.one_in(8)) return static_cast<void>(as(phase, a, any_dtype()));
         if (r_.one_in(12)) {
             const auto at = static_cast<std::uint16_t>(r_.pick(dims_).in_plan);
-            return emit(phase, {ScalarOp::symbol, RegClass::i64, RegClass::f32, DType::boolean, fresh(), 0, at, 0},
-                        RegClass::i64);
+            return emit(phase, plain(ScalarOp::symbol, RegClass::i64, fresh(), 0, at, 0), RegClass::i64);
         }
         std::vector<Value> same;
         for (const Value& v : values_)
@@ -228,9 +228,7 @@ class Generator {
         const bool real = a.cls == RegClass::f32 || a.cls == RegClass::f64;
         if (a.cls == RegClass::i32 && r_.one_in(4)) {
             const Value then = r_.pick(values_);
-            return emit(phase,
-                        {ScalarOp::select, then.cls, RegClass::f32, DType::boolean, fresh(), a.reg, then.reg, then.reg},
-                        then.cls);
+            return emit(phase, plain(ScalarOp::select, then.cls, fresh(), a.reg, then.reg, then.reg), then.cls);
         }
         for (;;) {
             const auto op = static_cast<ScalarOp>(r_.below(scalar_op_count));
@@ -240,7 +238,7 @@ class Generator {
             if (!fits) continue;
             const RegClass result = kind == OpKind::compare || kind == OpKind::test ? RegClass::i32 : a.cls;
             const std::uint16_t second = arity_of(op) == 2 ? b.reg : std::uint16_t{0};
-            return emit(phase, {op, a.cls, RegClass::f32, DType::boolean, fresh(), a.reg, second, 0}, result);
+            return emit(phase, plain(op, a.cls, fresh(), a.reg, second, 0), result);
         }
     }
     void compute_some(Phase& phase, Loop& loop) {
@@ -253,14 +251,13 @@ class Generator {
         if (index == values_.end()) return;
         const std::uint16_t from = index->reg, checked = fresh();
         const auto bound = static_cast<std::uint16_t>(of_plan_.constant(r_.between(1, 64)));
-        emit(phase, {ScalarOp::check_index, RegClass::i64, RegClass::f32, DType::boolean, checked, from, bound, 0},
-             RegClass::i64);
+        emit(phase, plain(ScalarOp::check_index, RegClass::i64, checked, from, bound, 0), RegClass::i64);
         Operand o = view(source(space), space, false);
         const auto at = static_cast<std::uint16_t>(loop.operands.size());
         const RegClass cls = class_of(o.dtype);
         o.strides.assign(space.size(), of_plan_.constant(0));
         loop.operands.push_back(std::move(o));
-        emit(phase, {ScalarOp::load_at, cls, RegClass::f32, DType::boolean, fresh(), checked, at, 0}, cls);
+        emit(phase, plain(ScalarOp::load_at, cls, fresh(), checked, at, 0), cls);
     }
 
     // --- steps ---
@@ -312,7 +309,7 @@ class Generator {
                 r_.between(static_cast<int>(ScalarOp::reduce_sum), static_cast<int>(ScalarOp::reduce_argmin)));
             const bool arg = op == ScalarOp::reduce_argmax || op == ScalarOp::reduce_argmin;
             const std::uint16_t dst = fresh();
-            full.instrs.push_back({op, v.cls, RegClass::f32, DType::boolean, dst, v.reg, 0, 0});
+            full.instrs.push_back(plain(op, v.cls, dst, v.reg, 0, 0));
             results.push_back({dst, arg ? RegClass::i64 : v.cls, true});
         }
         loop.phases.push_back(std::move(full));
