@@ -73,8 +73,7 @@ export template <class... Parts>
 export template <class Expected, class Got>
 [[nodiscard]] std::unexpected<Error> mismatch(ErrorCode code, std::string_view where, std::string_view what,
                                               const Expected& expected, const Got& got) {
-    return std::unexpected<Error>(
-        Error{code, cat(what, ": expected ", expected, ", got ", got), std::string(where)});
+    return std::unexpected<Error>(Error{code, cat(what, ": expected ", expected, ", got ", got), std::string(where)});
 }
 
 namespace detail {

@@ -24,8 +24,7 @@ const std::byte* element(const Tensor& tensor, std::int64_t linear) noexcept {
         offset += linear % size * tensor.strides()[d];
         linear /= size;
     }
-    return static_cast<const std::byte*>(tensor.data()) +
-           offset * static_cast<std::int64_t>(size_of(tensor.dtype()));
+    return static_cast<const std::byte*>(tensor.data()) + offset * static_cast<std::int64_t>(size_of(tensor.dtype()));
 }
 
 void print(const Tensor& tensor, std::size_t dim, std::int64_t base, std::int64_t below, std::string& out) {
@@ -172,46 +171,71 @@ std::int64_t double_to_int(double value) noexcept {
 
 double load_double(const void* address, DType dtype) noexcept {
     switch (dtype) {
-        case DType::f16: return static_cast<double>(f16_to_float(read<std::uint16_t>(address)));
-        case DType::bf16: return static_cast<double>(bf16_to_float(read<std::uint16_t>(address)));
-        case DType::f32: return static_cast<double>(read<float>(address));
-        case DType::f64: return read<double>(address);
-        default: return static_cast<double>(load_int(address, dtype));
+        case DType::f16:
+            return static_cast<double>(f16_to_float(read<std::uint16_t>(address)));
+        case DType::bf16:
+            return static_cast<double>(bf16_to_float(read<std::uint16_t>(address)));
+        case DType::f32:
+            return static_cast<double>(read<float>(address));
+        case DType::f64:
+            return read<double>(address);
+        default:
+            return static_cast<double>(load_int(address, dtype));
     }
 }
 
 void store_double(void* address, DType dtype, double value) noexcept {
     switch (dtype) {
-        case DType::f16: return write(address, float_to_f16(static_cast<float>(value)));
-        case DType::bf16: return write(address, float_to_bf16(static_cast<float>(value)));
-        case DType::f32: return write(address, static_cast<float>(value));
-        case DType::f64: return write(address, value);
-        case DType::boolean: return write(address, static_cast<std::uint8_t>(value != 0));
-        default: return store_int(address, dtype, double_to_int(value));
+        case DType::f16:
+            return write(address, float_to_f16(static_cast<float>(value)));
+        case DType::bf16:
+            return write(address, float_to_bf16(static_cast<float>(value)));
+        case DType::f32:
+            return write(address, static_cast<float>(value));
+        case DType::f64:
+            return write(address, value);
+        case DType::boolean:
+            return write(address, static_cast<std::uint8_t>(value != 0));
+        default:
+            return store_int(address, dtype, double_to_int(value));
     }
 }
 
 std::int64_t load_int(const void* address, DType dtype) noexcept {
     switch (dtype) {
-        case DType::boolean: return read<std::uint8_t>(address) != 0 ? 1 : 0;
-        case DType::u8: return read<std::uint8_t>(address);
-        case DType::i8: return read<std::int8_t>(address);
-        case DType::i16: return read<std::int16_t>(address);
-        case DType::i32: return read<std::int32_t>(address);
-        case DType::i64: return read<std::int64_t>(address);
-        default: return double_to_int(load_double(address, dtype));
+        case DType::boolean:
+            return read<std::uint8_t>(address) != 0 ? 1 : 0;
+        case DType::u8:
+            return read<std::uint8_t>(address);
+        case DType::i8:
+            return read<std::int8_t>(address);
+        case DType::i16:
+            return read<std::int16_t>(address);
+        case DType::i32:
+            return read<std::int32_t>(address);
+        case DType::i64:
+            return read<std::int64_t>(address);
+        default:
+            return double_to_int(load_double(address, dtype));
     }
 }
 
 void store_int(void* address, DType dtype, std::int64_t value) noexcept {
     switch (dtype) {
-        case DType::boolean: return write(address, static_cast<std::uint8_t>(value != 0));
-        case DType::u8: return write(address, static_cast<std::uint8_t>(value));
-        case DType::i8: return write(address, static_cast<std::int8_t>(value));
-        case DType::i16: return write(address, static_cast<std::int16_t>(value));
-        case DType::i32: return write(address, static_cast<std::int32_t>(value));
-        case DType::i64: return write(address, value);
-        default: return store_double(address, dtype, static_cast<double>(value));
+        case DType::boolean:
+            return write(address, static_cast<std::uint8_t>(value != 0));
+        case DType::u8:
+            return write(address, static_cast<std::uint8_t>(value));
+        case DType::i8:
+            return write(address, static_cast<std::int8_t>(value));
+        case DType::i16:
+            return write(address, static_cast<std::int16_t>(value));
+        case DType::i32:
+            return write(address, static_cast<std::int32_t>(value));
+        case DType::i64:
+            return write(address, value);
+        default:
+            return store_double(address, dtype, static_cast<double>(value));
     }
 }
 
