@@ -81,7 +81,7 @@ std::string json_text(std::string_view text) {
         if (form != std::end(short_forms)) {
             out += '\\';
             out += form->second;
-        } else if (static_cast<unsigned char>(c) < 0x20) {
+        } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
             constexpr char digits[] = "0123456789abcdef";
             out += cat("\\u00", digits[(c >> 4) & 15], digits[c & 15]);
         } else {
