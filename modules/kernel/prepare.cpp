@@ -31,9 +31,12 @@ struct Resolver {
                 const auto count = element_count(state.input_shapes[o.index]).value_or(0);
                 return static_cast<std::uint64_t>(count) * size_of(function.inputs[o.index].dtype);
             }
-            case Space::output: return state.output_bytes[o.index];
-            case Space::constant: return constants[o.index].size();
-            case Space::slot: return state.slot_sizes[o.index];
+            case Space::output:
+                return state.output_bytes[o.index];
+            case Space::constant:
+                return constants[o.index].size();
+            case Space::slot:
+                return state.slot_sizes[o.index];
         }
         return 0;
     }
@@ -49,18 +52,28 @@ struct Resolver {
             if (low && high && *reach > 0) high = checked_add(*high, *reach);
             if (!low || !high) return fail(code, "", "a view's extent does not fit in 64 bits");
         }
-        const auto elements = static_cast<std::int64_t>(memory_size(o) / size_of(o.dtype));
-        if (*low < 0 || *high >= elements)
-            return mismatch(code, "", "a view's elements", cat("within [0, ", elements, ")"), cat("[", *low, ", ", *high, "]"));
+        if (*low < 0 || *high >= elements(o))
+            return mismatch(code, "", "a view's elements", cat("within [0, ", elements(o), ")"),
+                            cat("[", *low, ", ", *high, "]"));
         return {};
+    }
+
+    /// Elements of the memory that an operand is a view of.
+    std::int64_t elements(const Operand& o) const noexcept {
+        return static_cast<std::int64_t>(memory_size(o) / size_of(o.dtype));
+    }
+    /// The element that a view starts at. Where an extent of 0 leaves it without elements its offset may be any number,
+    /// and nothing is read or written: then it starts at 0.
+    std::int64_t start(const Operand& o) const noexcept {
+        const std::int64_t offset = value(o.offset);
+        return offset >= 0 && offset <= elements(o) ? offset : 0;
     }
 
     /// The address if it is known now; else the patch to make at each call.
     std::byte* address(const Operand& o, Patch& patch, bool& patched) const noexcept {
-        patch = {0, o.space, o.index, value(o.offset) * static_cast<std::int64_t>(size_of(o.dtype))};
+        patch = {0, o.space, o.index, start(o) * static_cast<std::int64_t>(size_of(o.dtype))};
         patched = false;
-        if (o.space == Space::slot)
-            return state.memory.get() + state.slot_offsets[o.index] + patch.byte_offset;
+        if (o.space == Space::slot) return state.memory.get() + state.slot_offsets[o.index] + patch.byte_offset;
         if (o.space == Space::constant) return const_cast<std::byte*>(constants[o.index].data()) + patch.byte_offset;
         patched = true;
         return nullptr;
@@ -73,7 +86,8 @@ struct Resolver {
     }
 
     Result<> spend(std::int64_t elements, std::int64_t each, const CallLimits& limits) {
-        const auto more = checked_mul(static_cast<std::uint64_t>(elements), static_cast<std::uint64_t>(std::max<std::int64_t>(each, 1)));
+        const auto more = checked_mul(static_cast<std::uint64_t>(elements),
+                                      static_cast<std::uint64_t>(std::max<std::int64_t>(each, 1)));
         const auto total = more ? checked_add(work, *more) : std::nullopt;
         if (!total || *total > limits.work)
             return mismatch(ErrorCode::limit_exceeded, "", "work of a call", cat("at most ", limits.work),
@@ -90,11 +104,12 @@ void collapse(int& rank, std::int64_t* extents, std::span<cpu::Operand> operands
     int kept = 0;
     for (int d = 0; d < rank; ++d) {
         if (extents[d] == 1) continue;
-        const bool merges = kept > 0 && std::all_of(operands.begin(), operands.end(), [&](const cpu::Operand& o) {
-            // The products wrap like the addresses they stand for.
-            return static_cast<std::uint64_t>((o.*strides)[kept - 1]) ==
-                   static_cast<std::uint64_t>((o.*strides)[d]) * static_cast<std::uint64_t>(extents[d]);
-        });
+        const bool merges =
+            kept > 0 && std::all_of(operands.begin(), operands.end(), [&](const cpu::Operand& o) {
+                // The products wrap like the addresses they stand for.
+                return static_cast<std::uint64_t>((o.*strides)[kept - 1]) ==
+                       static_cast<std::uint64_t>((o.*strides)[d]) * static_cast<std::uint64_t>(extents[d]);
+            });
         const int to = merges ? kept - 1 : kept;
         extents[to] = merges ? extents[to] * extents[d] : extents[d];
         for (cpu::Operand& o : operands) (o.*strides)[to] = (o.*strides)[d];
@@ -168,9 +183,8 @@ Result<PreparedLoop> resolve_loop(Resolver& r, const Loop& loop, const CallLimit
             for (std::size_t d = loop.outer_rank; d < reach.size(); ++d) reach[d] = std::max<std::int64_t>(reach[d], 1);
         if (auto ok = r.check_view(o, reach); !ok)
             return std::unexpected(std::move(ok.error()).in(cat("operands[", i, "]")));
-        const auto elements = static_cast<std::int64_t>(r.memory_size(o) / size_of(o.dtype));
-        to.lo = -r.value(o.offset);
-        to.hi = elements - r.value(o.offset);
+        to.lo = -r.start(o);
+        to.hi = r.elements(o) - r.start(o);
         Patch patch{};
         bool patched = false;
         to.base = r.address(o, patch, patched);
@@ -225,7 +239,14 @@ Result<PreparedGemm> resolve_gemm(Resolver& r, const Gemm& gemm, const CallLimit
     out.call.m = m;
     out.call.n = n;
     out.call.k = k;
-    const auto stride = [&](const Operand& o, std::size_t d) { return r.value(o.strides[d]); };
+    // A factor without elements is not read, and its strides may be any numbers.
+    const auto is_empty = [](const auto& extents) {
+        return std::find(extents.begin(), extents.end(), 0) != extents.end();
+    };
+    const bool a_empty = is_empty(a_extents), b_empty = is_empty(b_extents);
+    const auto stride = [&](const Operand& o, std::size_t d) {
+        return (&o == &gemm.a ? a_empty : b_empty) ? 0 : r.value(o.strides[d]);
+    };
     out.call.a_m = stride(gemm.a, rank);
     out.call.a_k = stride(gemm.a, rank + 1);
     out.call.b_k = stride(gemm.b, rank);
@@ -259,7 +280,8 @@ Result<PreparedGemm> resolve_gemm(Resolver& r, const Gemm& gemm, const CallLimit
     if (e.instrs.size() == 2 && e.instrs[0].op == ScalarOp::load && e.instrs[0].b == 0 &&
         e.instrs[1].op == ScalarOp::store && e.operands.size() == 2) {
         const DType stored = e.operands[1].dtype;
-        const bool same = (sums == RegClass::f32 && stored == DType::f32) || stored == DType::f64 || stored == DType::i64;
+        const bool same =
+            (sums == RegClass::f32 && stored == DType::f32) || stored == DType::f64 || stored == DType::i64;
         const bool flat = e.call.outer_rank == 0 || (e.call.outer_rank == 1 && e.operands[1].outer[0] == 1);
         out.direct = same && flat;
     }
@@ -291,7 +313,8 @@ Result<> CpuWorkspace::prepare(const CpuProgram& program, std::span<const std::i
         s.output_shapes.push_back(dims(spec));
         const auto count = element_count(s.output_shapes.back());
         const auto bytes = count ? checked_mul(*count, static_cast<std::int64_t>(size_of(spec.dtype))) : std::nullopt;
-        if (!bytes) return fail(code, cat("outputs[", i, "]"), "shape ", to_string(s.output_shapes.back()), " has no size");
+        if (!bytes)
+            return fail(code, cat("outputs[", i, "]"), "shape ", to_string(s.output_shapes.back()), " has no size");
         if (static_cast<std::uint64_t>(*bytes) > program.limits_.output_bytes - total_output)
             return mismatch(ErrorCode::limit_exceeded, cat("outputs[", i, "]"), "bytes of all outputs",
                             cat("at most ", program.limits_.output_bytes), cat(total_output, " and ", *bytes, " more"));
@@ -332,14 +355,16 @@ Result<> CpuWorkspace::prepare(const CpuProgram& program, std::span<const std::i
     }
     const auto row = checked_mul<std::int64_t>(widest, 8);
     if (!row) return fail(code, "slots", "a row of ", widest, " sums");
-    const auto registers_at = reserve(static_cast<std::int64_t>((registers + cpu::scratch_registers) * cpu::register_bytes));
+    const auto registers_at =
+        reserve(static_cast<std::int64_t>((registers + cpu::scratch_registers) * cpu::register_bytes));
     const auto sums_at = reserve(gemm ? std::max(*row, static_cast<std::int64_t>(panel_bytes)) : 0);
     const auto scratch_at = reserve(gemm ? static_cast<std::int64_t>(cpu::gemm_scratch_bytes) : 0);
     if (!registers_at) return std::unexpected(registers_at.error());
     if (!sums_at) return std::unexpected(sums_at.error());
     if (!scratch_at) return std::unexpected(scratch_at.error());
     if (end > program.limits_.workspace_bytes)
-        return mismatch(ErrorCode::limit_exceeded, "", "workspace bytes", cat("at most ", program.limits_.workspace_bytes), end);
+        return mismatch(ErrorCode::limit_exceeded, "", "workspace bytes",
+                        cat("at most ", program.limits_.workspace_bytes), end);
     s.memory = allocate_aligned(end);
     if (!s.memory) return fail(ErrorCode::out_of_memory, "", "cannot allocate ", end, " bytes of workspace");
     s.memory_bytes = end;
@@ -370,7 +395,8 @@ Result<> CpuWorkspace::prepare(const CpuProgram& program, std::span<const std::i
         loop.call.instrs = loop.instrs.data();
         loop.call.phases = loop.phases.data();
         loop.call.phase_count = static_cast<std::uint32_t>(loop.phases.size());
-        loop.call.constants = (product ? std::get_if<Gemm>(&source)->epilogue : *std::get_if<Loop>(&source)).constants.data();
+        loop.call.constants =
+            (product ? std::get_if<Gemm>(&source)->epilogue : *std::get_if<Loop>(&source)).constants.data();
         loop.call.symbols = s.exprs.data();
         loop.call.operands = loop.operands.data();
         loop.call.registers = s.registers;
