@@ -13,8 +13,9 @@
 
 import lyo.base;
 
-/// Under AddressSanitizer too an impossible size is an answer, not the end.
+/// Under the sanitizers too an impossible size is an answer, not the end.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
+extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
 
 namespace {
 
