@@ -123,12 +123,12 @@ TEST(Encode, ConstantsAreAlignedAndPaddedWithZeros) {
 
 TEST(Json, NamesEverythingAndEscapesText) {
     lyo::fuzz::Parts parts = lyo::fuzz::device_parts();
-    parts.functions.functions[0].name = "a\"b\\c\n\x01\xc3\xa9";
+    parts.functions.functions[0].name = "a\"b\\c\n\x01\x7f\xc3\xa9";
     const auto artifact = Artifact::check(*Artifact::encode(lyo::fuzz::contents_of(parts)));
     ASSERT_TRUE(artifact.has_value()) << artifact.error().to_string();
     const std::string json = artifact->to_json();
     for (const char* text :
-         {R"("name": "a\"b\\c\n\u0001)", "\xc3\xa9\"", R"("producer": "lyo.fuzz")", R"("op": "reduce_sum")",
+         {R"("name": "a\"b\\c\n\u0001\u007f)", "\xc3\xa9\"", R"("producer": "lyo.fuzz")", R"("op": "reduce_sum")",
           R"("kernel": "rows")", R"("product")", R"("gemm")", R"("kind": "constants")", R"("outer": true)"})
         EXPECT_NE(json.find(text), std::string::npos) << text << "\n" << json;
     EXPECT_NE(json.find(artifact->id().hex()), std::string::npos);
