@@ -295,6 +295,7 @@ void print(std::string& out, const T& value, int depth) {
 template <class T>
 std::vector<std::byte> encode(const T& value) {
     std::vector<std::byte> out;
+    out.reserve(std::size_t{1} << 10);  // most sections are smaller
     write(out, value);
     return out;
 }

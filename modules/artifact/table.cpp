@@ -107,28 +107,28 @@ Result<std::vector<Section>> read_table(std::span<const std::byte> file, Digest&
         const Section section{static_cast<format::SectionKind>(little<std::uint32_t>(file, at)),
                               little<std::uint32_t>(file, at + 4), little<std::uint64_t>(file, at + 8),
                               little<std::uint64_t>(file, at + 16), digest_at(file, at + 24)};
-        const std::string name = name_of(section);
-        if (!is_known(section.kind)) return fail(ErrorCode::bad_section, name, "this version has no such section");
+        const auto name = [&] { return name_of(section); };
+        if (!is_known(section.kind)) return fail(ErrorCode::bad_section, name(), "this version has no such section");
         if (!sections.empty()) {
             const Section& last = sections.back();
             if (std::pair(section.kind, section.tag) == std::pair(last.kind, last.tag))
-                return fail(ErrorCode::bad_section, name, "occurs twice");
+                return fail(ErrorCode::bad_section, name(), "occurs twice");
             if (std::pair(section.kind, section.tag) < std::pair(last.kind, last.tag))
-                return fail(ErrorCode::bad_section, name, "out of order: it follows ", name_of(last));
+                return fail(ErrorCode::bad_section, name(), "out of order: it follows ", name_of(last));
         }
         // Which tags there must be, the manifest says; that is checked once it is read.
         if (!has_tags(section.kind) && section.tag != 0)
-            return mismatch(ErrorCode::bad_section, name, "tag", 0, section.tag);
+            return mismatch(ErrorCode::bad_section, name(), "tag", 0, section.tag);
         const auto start = checked_align(end, alignment_of(section.kind));
         if (!start || section.offset != *start)
-            return mismatch(ErrorCode::bad_section, name, "offset", start.value_or(0), section.offset);
+            return mismatch(ErrorCode::bad_section, name(), "offset", start.value_or(0), section.offset);
         const auto stop = checked_add(section.offset, section.length);
         if (!stop || *stop > file.size())
-            return mismatch(ErrorCode::bad_section, name, "end", cat("at most ", file.size()),
+            return mismatch(ErrorCode::bad_section, name(), "end", cat("at most ", file.size()),
                             stop ? std::to_string(*stop) : "beyond 64 bits");
         const auto padding = file.subspan(end, section.offset - end);
         if (const std::size_t p = first_nonzero(padding); p < padding.size())
-            return fail(ErrorCode::bad_section, name, "padding byte ", end + p, " is not zero");
+            return fail(ErrorCode::bad_section, name(), "padding byte ", end + p, " is not zero");
         end = *stop;
         sections.push_back(section);
     }
