@@ -30,7 +30,8 @@ std::vector<fs::path> case_folders() {
         const fs::path root = list.substr(at, end - at);
         if (fs::is_directory(root))
             for (const auto& entry : fs::directory_iterator(root))
-                if (fs::exists(entry.path() / "model.pt2")) found.emplace(entry.path().filename().string(), entry.path());
+                if (fs::exists(entry.path() / "model.pt2"))
+                    found.emplace(entry.path().filename().string(), entry.path());
         at = end + 1;
     }
     std::vector<fs::path> out;
@@ -59,7 +60,8 @@ lyo::Tensor laid_out(const lyo::Tensor& from, const std::vector<std::int64_t>& s
     for (std::int64_t i = 0; i < from.numel(); ++i) {
         std::int64_t at = 0, rest = i;
         for (std::size_t d = from.rank(); d-- > 0; rest /= from.shape()[d]) at += rest % from.shape()[d] * wanted[d];
-        std::memcpy(to + static_cast<std::size_t>(at) * size, static_cast<const std::byte*>(from.data()) + static_cast<std::size_t>(i) * size, size);
+        std::memcpy(to + static_cast<std::size_t>(at) * size,
+                    static_cast<const std::byte*>(from.data()) + static_cast<std::size_t>(i) * size, size);
     }
     auto owner = std::make_shared<lyo::Tensor>(*memory);
     return lyo::Tensor::share(owner, memory->data(), from.shape(), wanted, from.dtype(), lyo::Device::cpu());
@@ -100,7 +102,8 @@ void expect_close(const std::vector<lyo::Tensor>& got, const Case& c) {
             const double x = a.at(i), y = b.at(i);
             if (std::isnan(x) && std::isnan(y)) continue;
             if (x == y) continue;  // infinities
-            ASSERT_LE(std::fabs(x - y), c.atol + c.rtol * std::fabs(y)) << "output " << o << " element " << i << ": " << x << ", " << y;
+            ASSERT_LE(std::fabs(x - y), c.atol + c.rtol * std::fabs(y))
+                << "output " << o << " element " << i << ": " << x << ", " << y;
         }
     }
 }
