@@ -1,5 +1,5 @@
-// Reductions over the threads that share a row. Rows are shared by `width` threads, a power of two: a part of a warp, or
-// the whole block. Every thread gets the result.
+// Reductions over the threads that share a row. Rows are shared by `width` threads, a power of two: a part of a warp,
+// or the whole block. Every thread gets the result.
 struct Sum {
     template <class T> static __device__ __forceinline__ T join(T a, T b) { return op_add(a, b); }
 };
@@ -32,7 +32,9 @@ template <bool greatest> struct Arg {
 typedef Arg<true> ArgMax;
 typedef Arg<false> ArgMin;
 
-template <class T> __device__ __forceinline__ T shuffled(T x, int mask, int width) { return __shfl_xor_sync(0xffffffffu, x, mask, width); }
+template <class T> __device__ __forceinline__ T shuffled(T x, int mask, int width) {
+    return __shfl_xor_sync(0xffffffffu, x, mask, width);
+}
 template <class T> __device__ __forceinline__ Candidate<T> shuffled(Candidate<T> x, int mask, int width) {
     return {shuffled(x.value, mask, width), shuffled(x.index, mask, width)};
 }

@@ -10,9 +10,15 @@ typedef unsigned long long u64;
 typedef long long i64;
 
 // Storage of the two half types: their bits.
-struct f16 { u16 bits; };
-struct bf16 { u16 bits; };
-struct boolean { u8 value; };
+struct f16 {
+    u16 bits;
+};
+struct bf16 {
+    u16 bits;
+};
+struct boolean {
+    u8 value;
+};
 
 __device__ __forceinline__ float reg(float x) { return x; }
 __device__ __forceinline__ double reg(double x) { return x; }
@@ -64,16 +70,36 @@ template <class T> __device__ __forceinline__ float to_bf16(T x) { return reg(bf
 
 // A register as storage.
 template <class S> struct Stored;
-template <> struct Stored<float> { template <class T> static __device__ __forceinline__ float of(T x) { return (float)x; } };
-template <> struct Stored<double> { template <class T> static __device__ __forceinline__ double of(T x) { return (double)x; } };
-template <> struct Stored<i64> { template <class T> static __device__ __forceinline__ i64 of(T x) { return to_i64(x); } };
-template <> struct Stored<i32> { template <class T> static __device__ __forceinline__ i32 of(T x) { return to_i32(x); } };
-template <> struct Stored<i16> { template <class T> static __device__ __forceinline__ i16 of(T x) { return (i16)to_i16(x); } };
-template <> struct Stored<i8> { template <class T> static __device__ __forceinline__ i8 of(T x) { return (i8)to_i8(x); } };
-template <> struct Stored<u8> { template <class T> static __device__ __forceinline__ u8 of(T x) { return (u8)to_u8(x); } };
-template <> struct Stored<boolean> { template <class T> static __device__ __forceinline__ boolean of(T x) { return {(u8)(x != 0)}; } };
-template <> struct Stored<f16> { template <class T> static __device__ __forceinline__ f16 of(T x) { return {half_bits((float)x)}; } };
-template <> struct Stored<bf16> { template <class T> static __device__ __forceinline__ bf16 of(T x) { return {bfloat_bits((float)x)}; } };
+template <> struct Stored<float> {
+    template <class T> static __device__ __forceinline__ float of(T x) { return (float)x; }
+};
+template <> struct Stored<double> {
+    template <class T> static __device__ __forceinline__ double of(T x) { return (double)x; }
+};
+template <> struct Stored<i64> {
+    template <class T> static __device__ __forceinline__ i64 of(T x) { return to_i64(x); }
+};
+template <> struct Stored<i32> {
+    template <class T> static __device__ __forceinline__ i32 of(T x) { return to_i32(x); }
+};
+template <> struct Stored<i16> {
+    template <class T> static __device__ __forceinline__ i16 of(T x) { return (i16)to_i16(x); }
+};
+template <> struct Stored<i8> {
+    template <class T> static __device__ __forceinline__ i8 of(T x) { return (i8)to_i8(x); }
+};
+template <> struct Stored<u8> {
+    template <class T> static __device__ __forceinline__ u8 of(T x) { return (u8)to_u8(x); }
+};
+template <> struct Stored<boolean> {
+    template <class T> static __device__ __forceinline__ boolean of(T x) { return {(u8)(x != 0)}; }
+};
+template <> struct Stored<f16> {
+    template <class T> static __device__ __forceinline__ f16 of(T x) { return {half_bits((float)x)}; }
+};
+template <> struct Stored<bf16> {
+    template <class T> static __device__ __forceinline__ bf16 of(T x) { return {bfloat_bits((float)x)}; }
+};
 
 // Arithmetic. Integers wrap: they are computed unsigned.
 __device__ __forceinline__ i32 op_neg(i32 a) { return (i32)(0u - (u32)a); }
@@ -86,9 +112,9 @@ __device__ __forceinline__ float op_abs(float a) { return fabsf(a); }
 __device__ __forceinline__ double op_abs(double a) { return fabs(a); }
 template <class T> __device__ __forceinline__ T op_sign(T a) { return a > 0 ? (T)1 : a < 0 ? (T)-1 : a; }
 
-#define LYO_WRAPPING(name, symbol)                                                                            \
-    __device__ __forceinline__ i32 op_##name(i32 a, i32 b) { return (i32)((u32)a symbol (u32)b); }            \
-    __device__ __forceinline__ i64 op_##name(i64 a, i64 b) { return (i64)((u64)a symbol (u64)b); }
+#define LYO_WRAPPING(name, symbol)                                                                 \
+    __device__ __forceinline__ i32 op_##name(i32 a, i32 b) { return (i32)((u32)a symbol(u32) b); } \
+    __device__ __forceinline__ i64 op_##name(i64 a, i64 b) { return (i64)((u64)a symbol(u64) b); }
 LYO_WRAPPING(add, +)
 LYO_WRAPPING(sub, -)
 LYO_WRAPPING(mul, *)
@@ -112,7 +138,9 @@ __device__ __forceinline__ double op_fmin(double a, double b) { return fmin(a, b
 __device__ __forceinline__ i32 op_fmin(i32 a, i32 b) { return a < b ? a : b; }
 __device__ __forceinline__ i64 op_fmin(i64 a, i64 b) { return a < b ? a : b; }
 
-template <class T> __device__ __forceinline__ T int_trunc_div(T a, T b) { return b == 0 ? 0 : b == -1 ? op_neg(a) : a / b; }
+template <class T> __device__ __forceinline__ T int_trunc_div(T a, T b) {
+    return b == 0 ? 0 : b == -1 ? op_neg(a) : a / b;
+}
 template <class T> __device__ __forceinline__ T int_fmod(T a, T b) { return b == 0 || b == -1 ? 0 : a % b; }
 template <class T> __device__ __forceinline__ T int_remainder(T a, T b) {
     const T r = int_fmod(a, b);
@@ -133,8 +161,8 @@ template <class T> __device__ __forceinline__ T int_pow(T base, T exponent) {
     }
     return out;
 }
-#define LYO_INTEGER(name)                                                                       \
-    __device__ __forceinline__ i32 op_##name(i32 a, i32 b) { return int_##name<i32>(a, b); }    \
+#define LYO_INTEGER(name)                                                                    \
+    __device__ __forceinline__ i32 op_##name(i32 a, i32 b) { return int_##name<i32>(a, b); } \
     __device__ __forceinline__ i64 op_##name(i64 a, i64 b) { return int_##name<i64>(a, b); }
 LYO_INTEGER(trunc_div)
 LYO_INTEGER(fmod)
@@ -171,11 +199,11 @@ template <class T> __device__ __forceinline__ T real_floor_div(T a, T b) {
 __device__ __forceinline__ float op_floor_div(float a, float b) { return real_floor_div(a, b); }
 __device__ __forceinline__ double op_floor_div(double a, double b) { return real_floor_div(a, b); }
 
-#define LYO_REAL1(name, single, wide)                                        \
-    __device__ __forceinline__ float op_##name(float a) { return single; }   \
+#define LYO_REAL1(name, single, wide)                                      \
+    __device__ __forceinline__ float op_##name(float a) { return single; } \
     __device__ __forceinline__ double op_##name(double a) { return wide; }
-#define LYO_REAL2(name, single, wide)                                                 \
-    __device__ __forceinline__ float op_##name(float a, float b) { return single; }   \
+#define LYO_REAL2(name, single, wide)                                               \
+    __device__ __forceinline__ float op_##name(float a, float b) { return single; } \
     __device__ __forceinline__ double op_##name(double a, double b) { return wide; }
 LYO_REAL2(atan2, atan2f(a, b), atan2(a, b))
 LYO_REAL2(hypot, hypotf(a, b), hypot(a, b))
@@ -228,4 +256,6 @@ template <class T> __device__ __forceinline__ i32 op_gt(T a, T b) { return a > b
 template <class T> __device__ __forceinline__ i32 op_ge(T a, T b) { return a >= b; }
 
 // `count` neighbours in memory, moved at once.
-template <class T, int count> struct alignas(sizeof(T) * count) Pack { T at[count]; };
+template <class T, int count> struct alignas(sizeof(T) * count) Pack {
+    T at[count];
+};

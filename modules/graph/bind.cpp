@@ -17,8 +17,8 @@ bool is_empty_list(const Argument& a) noexcept {
 }
 
 std::string_view kind_name(const Argument& a) noexcept {
-    static constexpr std::string_view names[] = {"None",  "Tensor",     "Tensor[]", "bool",    "int",   "float",
-                                                 "str",   "ScalarType", "int[]",    "float[]", "bool[]"};
+    static constexpr std::string_view names[] = {"None", "Tensor",     "Tensor[]", "bool",    "int",   "float",
+                                                 "str",  "ScalarType", "int[]",    "float[]", "bool[]"};
     return names[a.index()];
 }
 
@@ -81,8 +81,8 @@ Result<std::vector<Argument>> bind_arguments(const Op& op, std::vector<Argument>
     std::vector<std::optional<Argument>> given(op.params.size());
     for (std::size_t i = 0; i < positional.size(); ++i) given[i] = std::move(positional[i]);
     for (Named& argument : named) {
-        const auto at = std::find_if(op.params.begin(), op.params.end(),
-                                     [&](const Param& p) { return p.name == argument.name; });
+        const auto at =
+            std::find_if(op.params.begin(), op.params.end(), [&](const Param& p) { return p.name == argument.name; });
         if (at == op.params.end())
             return fail(ErrorCode::unsupported_argument, op.name, "no parameter is named ", argument.name);
         auto& slot = given[static_cast<std::size_t>(at - op.params.begin())];

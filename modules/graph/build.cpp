@@ -65,13 +65,15 @@ Result<std::vector<ValueId>> Builder::add(const Op& op, std::vector<Argument> ar
     if (error_) return std::unexpected(*error_);
     Node node{&op, std::move(arguments), {}};
     for (const ValueId id : operands(node))
-        if (id.index >= graph_.values.size()) return fail(ErrorCode::bad_graph, op.name, "an operand is of another graph");
+        if (id.index >= graph_.values.size())
+            return fail(ErrorCode::bad_graph, op.name, "an operand is of another graph");
     std::vector<Relation> relations;
     auto types = op.def.infer(InferContext(NodeView(graph_, op, node.arguments), relations));
     if (!types) return std::unexpected(types.error());
     for (TensorType& type : *types) {
         if (type.rank() > max_rank)
-            return mismatch(ErrorCode::bad_graph, op.name, "rank of the result", cat("at most ", max_rank), type.rank());
+            return mismatch(ErrorCode::bad_graph, op.name, "rank of the result", cat("at most ", max_rank),
+                            type.rank());
         for (const Sym& size : type.shape)
             if (size.is_constant() && size.value() < 0)
                 return fail(ErrorCode::bad_graph, op.name, "the result has a negative size: ", to_string(type.shape));
@@ -82,7 +84,8 @@ Result<std::vector<ValueId>> Builder::add(const Op& op, std::vector<Argument> ar
     return graph_.nodes.back().outputs;
 }
 
-std::vector<ValueId> Builder::call_all(std::string_view name, std::vector<Argument> arguments, std::vector<Named> named) {
+std::vector<ValueId> Builder::call_all(std::string_view name, std::vector<Argument> arguments,
+                                       std::vector<Named> named) {
     if (error_) return {};
     const Op* op = find_op(name);
     if (op == nullptr) {

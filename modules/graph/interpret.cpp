@@ -134,7 +134,8 @@ Result<std::map<std::string, std::int64_t>> bind_symbols(const Graph& graph, std
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         const TensorType& type = graph.type(graph.inputs[i]);
         if (inputs[i].dtype() != type.dtype)
-            return guard(graph, i, "dtype", std::string(to_string(type.dtype)), std::string(to_string(inputs[i].dtype())));
+            return guard(graph, i, "dtype", std::string(to_string(type.dtype)),
+                         std::string(to_string(inputs[i].dtype())));
         if (inputs[i].rank() != type.rank())
             return guard(graph, i, "rank", std::to_string(type.rank()), std::to_string(inputs[i].rank()));
         for (std::size_t d = 0; d < type.rank(); ++d) {

@@ -66,8 +66,8 @@ std::string Graph::to_string() const {
         out += "]\n";
     }
     for (const Relation& r : relations)
-        out += cat("  require ", r.left.to_string(), r.kind == Relation::Kind::equal ? " == " : " <= ",
-                   r.right.to_string(), "\n");
+        out += cat("  require ", r.left.to_string(),
+                   r.kind == Relation::Kind::equal ? " == " : " <= ", r.right.to_string(), "\n");
     for (const GraphConstant& c : constants) out += cat("  constant ", declared(c.value), "\n");
     for (const Node& node : nodes) {
         out += cat("  ", joined(node.outputs, declared), " = ", node.op->name, "(");

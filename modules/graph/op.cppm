@@ -48,7 +48,9 @@ export class NodeView {
     double real(std::size_t i) const noexcept;
     const std::string& text(std::size_t i) const noexcept { return *std::get_if<std::string>(&arguments_[i]); }
     DType dtype(std::size_t i) const noexcept { return *std::get_if<DType>(&arguments_[i]); }
-    const std::vector<Sym>& sizes(std::size_t i) const noexcept { return *std::get_if<std::vector<Sym>>(&arguments_[i]); }
+    const std::vector<Sym>& sizes(std::size_t i) const noexcept {
+        return *std::get_if<std::vector<Sym>>(&arguments_[i]);
+    }
     /// int[] that must be constant. Errors: unsupported_argument.
     Result<std::vector<std::int64_t>> integers(std::size_t i) const;
 
@@ -160,18 +162,18 @@ export struct StridedView {
 export class Builder;
 
 /// Types of the outputs. Errors: bad_graph, unsupported_argument.
-export using InferFn = Result<std::vector<TensorType>> (*)(const InferContext&);
+export using InferFn = Result<std::vector<TensorType>>(*)(const InferContext&);
 /// The outputs' values.
-export using EvalFn = Result<std::vector<HostTensor>> (*)(const EvalContext&);
+export using EvalFn = Result<std::vector<HostTensor>>(*)(const EvalContext&);
 /// The scalar program of one element. `operands` has one entry per parameter: the element of a tensor argument (in its
 /// own dtype), anything for other arguments. The result must have the output's dtype (of the same class is enough).
-export using EmitFn = Scalar (*)(ScalarEmitter&, const NodeView&, std::span<const Scalar> operands);
+export using EmitFn = Scalar(*)(ScalarEmitter&, const NodeView&, std::span<const Scalar> operands);
 /// The view of operand 0 that the node is, given the view that operand 0 is; nullopt when no strides describe it (the
 /// compiler then copies operand 0 and asks again with a row-major view).
-export using ViewFn = Result<std::optional<StridedView>> (*)(const NodeView&, const StridedView& operand,
-                                                             const TensorType& result);
+export using ViewFn =
+    Result<std::optional<StridedView>>(*)(const NodeView&, const StridedView& operand, const TensorType& result);
 /// Outputs in terms of other operators, added to the builder's graph; the node's operands exist there already.
-export using DecomposeFn = Result<std::vector<ValueId>> (*)(Builder&, const NodeView&);
+export using DecomposeFn = Result<std::vector<ValueId>>(*)(Builder&, const NodeView&);
 
 /// What remains after decomposition, besides pointwise operators and views.
 export enum class Core : std::uint8_t {

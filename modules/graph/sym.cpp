@@ -122,16 +122,28 @@ Sym Sym::make(Kind kind, std::vector<Sym> operands, std::string name) {
         }
     };
     switch (kind) {
-        case Kind::symbol: text = name; break;
-        case Kind::sum: joined(" + ", [](const Sym& s) { return s.to_string(); }); break;
-        case Kind::product: joined("*", parenthesized); break;
-        case Kind::floor_div: joined(" // ", parenthesized); break;
-        case Kind::mod: joined(" % ", parenthesized); break;
+        case Kind::symbol:
+            text = name;
+            break;
+        case Kind::sum:
+            joined(" + ", [](const Sym& s) { return s.to_string(); });
+            break;
+        case Kind::product:
+            joined("*", parenthesized);
+            break;
+        case Kind::floor_div:
+            joined(" // ", parenthesized);
+            break;
+        case Kind::mod:
+            joined(" % ", parenthesized);
+            break;
         case Kind::max:
         case Kind::min:
-            text = cat(kind == Kind::max ? "max(" : "min(", operands[0].to_string(), ", ", operands[1].to_string(), ")");
+            text =
+                cat(kind == Kind::max ? "max(" : "min(", operands[0].to_string(), ", ", operands[1].to_string(), ")");
             break;
-        case Kind::constant: break;
+        case Kind::constant:
+            break;
     }
     Sym out;
     out.node_ = std::make_shared<const Node>(Node{kind, std::move(operands), std::move(name), std::move(text)});
@@ -220,10 +232,18 @@ Result<std::int64_t> Sym::evaluate(const std::map<std::string, std::int64_t>& sy
             continue;
         }
         switch (kind()) {
-            case Kind::sum: out = checked_add(*out, *next); break;
-            case Kind::product: out = checked_mul(*out, *next); break;
-            case Kind::max: out = std::max(*out, *next); break;
-            case Kind::min: out = std::min(*out, *next); break;
+            case Kind::sum:
+                out = checked_add(*out, *next);
+                break;
+            case Kind::product:
+                out = checked_mul(*out, *next);
+                break;
+            case Kind::max:
+                out = std::max(*out, *next);
+                break;
+            case Kind::min:
+                out = std::min(*out, *next);
+                break;
             default:
                 if (*next == 0) return fail(ErrorCode::invalid_argument, "", to_string(), " divides by zero");
                 if (*next == -1)

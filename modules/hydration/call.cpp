@@ -60,13 +60,15 @@ Result<> gather_inputs(std::span<const Tensor> inputs, LiveWorkspace& workspace)
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         workspace.inputs[i] = static_cast<const std::byte*>(inputs[i].data());
         if (inputs[i].is_contiguous()) continue;
-        const auto bytes = checked_mul(static_cast<std::uint64_t>(inputs[i].numel()), std::uint64_t{size_of(inputs[i].dtype())});
+        const auto bytes =
+            checked_mul(static_cast<std::uint64_t>(inputs[i].numel()), std::uint64_t{size_of(inputs[i].dtype())});
         if (!bytes) return fail(ErrorCode::out_of_memory, cat("input ", i), "its size does not fit in 64 bits");
         if (workspace.packed_bytes[i] < *bytes || !workspace.packed[i]) {
             workspace.packed[i] = allocate_aligned(*bytes);
             workspace.packed_bytes[i] = workspace.packed[i] ? *bytes : 0;
             if (!workspace.packed[i])
-                return fail(ErrorCode::out_of_memory, cat("input ", i), "cannot allocate ", *bytes, " bytes to pack it");
+                return fail(ErrorCode::out_of_memory, cat("input ", i), "cannot allocate ", *bytes,
+                            " bytes to pack it");
         }
         pack(inputs[i], workspace.packed[i].get());
         workspace.inputs[i] = workspace.packed[i].get();
@@ -101,14 +103,16 @@ Result<> check_outputs(const FunctionSpec& spec, std::span<const Dims> shapes, s
         const Tensor& output = outputs[i];
         const auto where = [&] { return cat("output ", i, " (", spec.outputs[i].name, ")"); };
         if (output.dtype() != spec.outputs[i].dtype)
-            return mismatch(ErrorCode::guard_failed, where(), "dtype", to_string(spec.outputs[i].dtype), to_string(output.dtype()));
+            return mismatch(ErrorCode::guard_failed, where(), "dtype", to_string(spec.outputs[i].dtype),
+                            to_string(output.dtype()));
         if (output.device() != Device::cpu())
             return mismatch(ErrorCode::wrong_device, where(), "device", "cpu", output.device().to_string());
         if (output.shape() != shapes[i])
             return mismatch(ErrorCode::guard_failed, where(), "shape", to_string(shapes[i]), to_string(output.shape()));
         if (!output.is_contiguous())
             return mismatch(ErrorCode::guard_failed, where(), "strides", "row-major", to_string(output.strides()));
-        if (output.data() == nullptr && output.numel() > 0) return mismatch(ErrorCode::guard_failed, where(), "data", "an address", "null");
+        if (output.data() == nullptr && output.numel() > 0)
+            return mismatch(ErrorCode::guard_failed, where(), "data", "an address", "null");
         for (std::size_t k = 0; k < inputs.size(); ++k)
             if (overlap(output, inputs[k])) return fail(ErrorCode::guard_failed, where(), "overlaps input ", k);
         for (std::size_t k = 0; k < i; ++k)
@@ -128,7 +132,8 @@ auto dispatch(const Specialisations& specialisations, std::span<const Tensor> in
             if (!first) first = std::move(ok.error());
             continue;
         }
-        if (auto ok = lease->cpu.prepare(specialisation->program, lease->symbols); !ok) return std::unexpected(ok.error());
+        if (auto ok = lease->cpu.prepare(specialisation->program, lease->symbols); !ok)
+            return std::unexpected(ok.error());
         return go(*specialisation, *lease);
     }
     return std::unexpected(std::move(*first));
@@ -166,10 +171,12 @@ Result<std::vector<Tensor>> Function::call(std::span<const Tensor> inputs) const
 
 Result<> Function::call_into(std::span<const Tensor> inputs, std::span<const Tensor> outputs) const try {
     if (auto ok = state_->artifact.verify_constants(); !ok) return ok;
-    return dispatch(state_->specialisations, inputs, [&](const Specialisation& s, LiveWorkspace& workspace) -> Result<> {
-        if (auto ok = check_outputs(s.program.function(), workspace.cpu.output_shapes(), inputs, outputs); !ok) return ok;
-        return run(s, workspace, inputs, outputs);
-    });
+    return dispatch(
+        state_->specialisations, inputs, [&](const Specialisation& s, LiveWorkspace& workspace) -> Result<> {
+            if (auto ok = check_outputs(s.program.function(), workspace.cpu.output_shapes(), inputs, outputs); !ok)
+                return ok;
+            return run(s, workspace, inputs, outputs);
+        });
 } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "call", "no memory");
 }

@@ -19,8 +19,8 @@ class Guards {
     /// How one dimension of one input is checked before the expressions are known.
     struct Dimension {
         enum class Kind : std::uint8_t { constant, solve, expression } kind = Kind::constant;
-        std::int64_t value = 0;             // constant
-        std::uint32_t symbol = 0;           // solve: size == coefficient * symbol + rest
+        std::int64_t value = 0;    // constant
+        std::uint32_t symbol = 0;  // solve: size == coefficient * symbol + rest
         std::int64_t coefficient = 1, rest = 0;
     };
     struct Input {

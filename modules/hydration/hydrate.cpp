@@ -14,11 +14,12 @@ Result<Function> hydrate(const Artifact& artifact, Device device, const HydrateO
     std::string targets;
     for (const std::string& target : artifact.manifest().targets) targets += (targets.empty() ? "" : ", ") + target;
     if (device.type != Device::Type::cpu)
-        return fail(ErrorCode::no_device, device.to_string(), "this build runs functions on cpu only; the artifact has: ",
-                    targets);
+        return fail(ErrorCode::no_device, device.to_string(),
+                    "this build runs functions on cpu only; the artifact has: ", targets);
     const Image* image = artifact.image("cpu");
     if (image == nullptr)
-        return mismatch(ErrorCode::no_image, "hydrate", "an image for cpu", "cpu", targets.empty() ? "no image at all" : targets);
+        return mismatch(ErrorCode::no_image, "hydrate", "an image for cpu", "cpu",
+                        targets.empty() ? "no image at all" : targets);
 
     auto state = std::make_shared<Function::State>(artifact);
     state->device = device;
@@ -31,8 +32,8 @@ Result<Function> hydrate(const Artifact& artifact, Device device, const HydrateO
         if (spec.name != wanted) continue;
         auto guards = Guards::make(spec, device);
         if (!guards) return std::unexpected(guards.error());
-        state->specialisations.push_back(
-            std::make_unique<Specialisation>(std::move(*guards), CpuProgram(image->programs[i], spec, constants, options.limits)));
+        state->specialisations.push_back(std::make_unique<Specialisation>(
+            std::move(*guards), CpuProgram(image->programs[i], spec, constants, options.limits)));
     }
     if (state->specialisations.empty())
         return fail(ErrorCode::invalid_argument, "hydrate",

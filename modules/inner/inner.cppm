@@ -18,14 +18,14 @@ export module lyo.inner;
 export namespace boost::pfr {
 using boost::pfr::for_each_field;
 using boost::pfr::get;
-using boost::pfr::tuple_size_v;
 using boost::pfr::tuple_element_t;
+using boost::pfr::tuple_size_v;
 }  // namespace boost::pfr
 
 export namespace ranges {
+using ranges::accumulate;
 using ranges::all_of;
 using ranges::any_of;
-using ranges::accumulate;
 using ranges::to;
 namespace views {
 using ranges::views::enumerate;

@@ -17,8 +17,8 @@ namespace lyo {
 namespace {
 
 // dnnl_sgemm of oneDNN 2 and 3 (dnnl.h): row-major C = alpha * op(A) * op(B) + beta * C; 0 is success.
-using Sgemm = int (*)(char transa, char transb, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
-                      const float* b, int64_t ldb, float beta, float* c, int64_t ldc);
+using Sgemm = int (*)(char transa, char transb, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
+                      int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc);
 
 Sgemm find_sgemm() noexcept {
     for (const char* name : {"libdnnl.so.3", "libdnnl.so.2"})
@@ -32,7 +32,8 @@ struct Factor {
     char transposed;
     int64_t leading;
 };
-std::optional<Factor> factor(std::int64_t rows, std::int64_t columns, std::int64_t row_stride, std::int64_t column_stride) {
+std::optional<Factor> factor(std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
+                             std::int64_t column_stride) {
     if (column_stride == 1 && row_stride >= columns) return Factor{'N', row_stride};
     if (row_stride == 1 && column_stride >= rows) return Factor{'T', column_stride};
     return std::nullopt;

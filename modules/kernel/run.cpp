@@ -17,7 +17,8 @@ struct Addresses {
     std::span<std::byte* const> outputs;
 
     std::byte* operator()(const Patch& patch) const noexcept {
-        std::byte* base = patch.space == Space::output ? outputs[patch.index] : const_cast<std::byte*>(inputs[patch.index]);
+        std::byte* base =
+            patch.space == Space::output ? outputs[patch.index] : const_cast<std::byte*>(inputs[patch.index]);
         return base + patch.byte_offset;
     }
 };
@@ -58,8 +59,8 @@ Result<> run_gemm(PreparedGemm& gemm, const Addresses& addresses, std::byte* sum
             if (!large_gemm(call)) kernels.gemm(call);
             if (gemm.direct) continue;
             // The sums' operand counts from the first element of the whole product.
-            gemm.epilogue.operands[0].base =
-                reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(sums) - static_cast<std::uintptr_t>(first * sum_size));
+            gemm.epilogue.operands[0].base = reinterpret_cast<std::byte*>(
+                reinterpret_cast<std::uintptr_t>(sums) - static_cast<std::uintptr_t>(first * sum_size));
             const auto status = kernels.run(gemm.epilogue.call, first, first + call.m * n);
             if (auto ok = status_of(status, gemm.epilogue.call, step); !ok) return ok;
         }

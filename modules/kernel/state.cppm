@@ -63,7 +63,8 @@ struct CpuWorkspace::State {
 /// Sums of one panel of a matrix product, in bytes.
 inline constexpr std::size_t panel_bytes = std::size_t{64} << 10;
 
-/// C = A * B by oneDNN where it is installed and the problem is large enough for it to win; false where it was not done.
+/// C = A * B by oneDNN where it is installed and the problem is large enough for it to win; false where it was not
+/// done.
 bool large_gemm(const cpu::GemmCall& call) noexcept;
 
 }  // namespace lyo

@@ -59,7 +59,8 @@ void expect_same(const lyo::Graph& graph, const lyo::Function& function, const s
         for (std::int64_t i = 0; i < (*got)[o].numel(); ++i) {
             const double a = (*got)[o].at(i), b = (*expected)[o].at(i);
             if (std::isnan(a) && std::isnan(b)) continue;
-            ASSERT_LE(std::abs(a - b), tolerance * (1 + std::abs(b))) << "output " << o << " element " << i << "\n" << graph.to_string();
+            ASSERT_LE(std::abs(a - b), tolerance * (1 + std::abs(b))) << "output " << o << " element " << i << "\n"
+                                                                      << graph.to_string();
         }
     }
 }
@@ -78,7 +79,8 @@ lyo::Graph mlp(Sym batch) {
         const auto x = b.input("x", DType::f32, {batch, 5});
         const auto h = b.call("relu", {b.call("linear", {x, b.constant("w1", filled({7, 5}, DType::f32, 1)),
                                                          b.constant("b1", filled({7}, DType::f32, 2))})});
-        b.output(b.call("linear", {h, b.constant("w2", filled({3, 7}, DType::f32, 3)), b.constant("b2", filled({3}, DType::f32, 4))}));
+        b.output(b.call("linear", {h, b.constant("w2", filled({3, 7}, DType::f32, 3)),
+                                   b.constant("b2", filled({3}, DType::f32, 4))}));
     });
 }
 
@@ -90,12 +92,14 @@ TEST(Call, ATwoLayerNetworkGivesWhatTheInterpreterGives) {
 TEST(Call, OneArtifactServesEveryBatchInRange) {
     const auto graph = mlp(Sym::symbol("s0"));
     const auto function = live(graph);
-    for (const std::int64_t batch : {1, 2, 33, 7, 33, 1, 4096}) expect_same(graph, function, {filled({batch, 5}, DType::f32, 9)});
+    for (const std::int64_t batch : {1, 2, 33, 7, 33, 1, 4096})
+        expect_same(graph, function, {filled({batch, 5}, DType::f32, 9)});
     for (const std::int64_t batch : {0, 4097}) {
         const auto refused = function.call({filled({batch, 5}, DType::f32, 9)});
         ASSERT_FALSE(refused.has_value());
         EXPECT_EQ(refused.error().code, lyo::ErrorCode::guard_failed);
-        EXPECT_NE(refused.error().to_string().find("s0 in [1, 4096]"), std::string::npos) << refused.error().to_string();
+        EXPECT_NE(refused.error().to_string().find("s0 in [1, 4096]"), std::string::npos)
+            << refused.error().to_string();
     }
 }
 
@@ -108,7 +112,8 @@ TEST(Call, AnyStridesOfAnInputAreRight) {
     const auto function = live(graph);
     const Tensor memory = filled({4096}, DType::f32, 5);
     const auto* middle = static_cast<const float*>(memory.data()) + 2048;
-    const std::vector<lyo::Dims> strides = {{20, 5, 1}, {1, 3, 12}, {0, 0, 0}, {0, 5, 1}, {-20, -5, -1}, {40, 10, 2}, {20, -5, 0}};
+    const std::vector<lyo::Dims> strides = {{20, 5, 1},    {1, 3, 12},  {0, 0, 0},  {0, 5, 1},
+                                            {-20, -5, -1}, {40, 10, 2}, {20, -5, 0}};
     for (const auto& s : strides) expect_same(graph, function, {Tensor::borrow(middle, {3, 4, 5}, s, DType::f32)});
 }
 
@@ -120,7 +125,8 @@ TEST(Call, MisalignedInputsAreRight) {
     const auto function = live(graph);
     const Tensor memory = filled({2048}, DType::f32, 6);
     const auto* base = static_cast<const std::byte*>(memory.data());
-    for (const int offset : {0, 4, 8, 12, 20}) expect_same(graph, function, {Tensor::borrow(base + offset, {1001}, DType::f32)});
+    for (const int offset : {0, 4, 8, 12, 20})
+        expect_same(graph, function, {Tensor::borrow(base + offset, {1001}, DType::f32)});
 }
 
 TEST(Call, EmptyAndScalarTensorsAreRight) {
@@ -144,7 +150,10 @@ TEST(Call, EveryDTypeOfAPointwiseChainAndAMatrixProduct) {
             const auto y = b.call("matmul", {x, b.constant("w", filled({9, 5}, dtype, 3))});
             b.output(b.call("mul.Tensor", {b.call("sigmoid", {y}), y}));
         });
-        const double tolerance = dtype == DType::f64 ? 1e-12 : dtype == DType::f32 ? 1e-5 : dtype == DType::f16 ? 2e-3 : 2e-2;
+        const double tolerance = dtype == DType::f64   ? 1e-12
+                                 : dtype == DType::f32 ? 1e-5
+                                 : dtype == DType::f16 ? 2e-3
+                                                       : 2e-2;
         expect_same(graph, live(graph), {filled({6, 9}, dtype, 4)}, tolerance);
     }
 }
@@ -157,7 +166,8 @@ TEST(Call, NormsAndSoftmaxesAlongAnyAxis) {
         b.output(b.call("softmax.int", {x, Sym(0)}));
         b.output(b.call("layer_norm", {x, std::vector<Sym>{129}, b.constant("w", filled({129}, DType::f32, 1)),
                                        b.constant("b", filled({129}, DType::f32, 2))}));
-        b.output(b.call("group_norm", {x, Sym(7), b.constant("gw", filled({7}, DType::f32, 3)), b.constant("gb", filled({7}, DType::f32, 4))}));
+        b.output(b.call("group_norm", {x, Sym(7), b.constant("gw", filled({7}, DType::f32, 3)),
+                                       b.constant("gb", filled({7}, DType::f32, 4))}));
     });
     expect_same(graph, live(graph), {filled({3, 7, 129}, DType::f32, 8)}, 2e-5);
 }
@@ -182,11 +192,14 @@ TEST(Call, CallerProvidedOutputsAreCheckedAndFilled) {
     const auto graph = mlp(4);
     const auto function = live(graph);
     const Tensor x = filled({4, 5}, DType::f32, 9), y = filled({4, 3}, DType::f32, 1);
-    const auto into = [&](const Tensor& output) { return function.call_into(std::vector<Tensor>{x}, std::vector<Tensor>{output}); };
+    const auto into = [&](const Tensor& output) {
+        return function.call_into(std::vector<Tensor>{x}, std::vector<Tensor>{output});
+    };
     ASSERT_TRUE(into(y).has_value());
     EXPECT_EQ(y.to_string(), (*function.call({x}))[0].to_string());
     const std::vector<Tensor> wrong = {filled({4, 2}, DType::f32, 1), filled({4, 3}, DType::f64, 1),
-                                       Tensor::borrow(y.data(), {4, 3}, {1, 4}, DType::f32), Tensor::borrow(nullptr, {4, 3}, DType::f32),
+                                       Tensor::borrow(y.data(), {4, 3}, {1, 4}, DType::f32),
+                                       Tensor::borrow(nullptr, {4, 3}, DType::f32),
                                        Tensor::borrow(x.data(), {4, 3}, DType::f32)};
     for (const Tensor& output : wrong) {
         const auto refused = into(output);
@@ -206,7 +219,8 @@ TEST(Guards, EachWrongInputIsNamedWithWhatWasExpectedAndGiven) {
         {{filled({4, 5}, DType::f64, 1)}, "input 0 (x): dtype: expected f32, got f64"},
         {{filled({4, 5, 1}, DType::f32, 1)}, "input 0 (x): rank: expected 2, got 3"},
         {{filled({5, 4}, DType::f32, 1)}, "input 0 (x): size of dimension 0: expected 4, got 5"},
-        {{Tensor::borrow(good.data(), {4, 5}, DType::f32, lyo::Device::cuda(0))}, "input 0 (x): device: expected cpu, got cuda:0"},
+        {{Tensor::borrow(good.data(), {4, 5}, DType::f32, lyo::Device::cuda(0))},
+         "input 0 (x): device: expected cpu, got cuda:0"},
         {{Tensor::borrow(nullptr, {4, 5}, DType::f32)}, "input 0 (x): data: expected an address, got null"},
     };
     for (const auto& [inputs, message] : wrong) {
@@ -220,7 +234,8 @@ TEST(Guards, EachWrongInputIsNamedWithWhatWasExpectedAndGiven) {
 TEST(Guards, InputsThatShareASizeMustAgree) {
     const auto graph = built([](lyo::Builder& b) {
         const Sym s = b.symbol("s0", 0, 4);
-        b.output(b.call("add.Tensor", {b.input("x", DType::f32, {s, s * Sym(2) + Sym(1)}), b.input("y", DType::f32, {s, Sym(1)})}));
+        b.output(b.call("add.Tensor",
+                        {b.input("x", DType::f32, {s, s * Sym(2) + Sym(1)}), b.input("y", DType::f32, {s, Sym(1)})}));
     });
     const auto function = live(graph);
     for (const std::int64_t s : {0, 1, 2, 4})
@@ -250,7 +265,8 @@ TEST(Concurrent, CallsOnOneFunctionDoNotDisturbOneAnother) {
     const auto graph = mlp(Sym::symbol("s0"));
     const auto function = live(graph);
     std::vector<std::string> expected;
-    for (std::int64_t batch = 1; batch <= 8; ++batch) expected.push_back((*function.call({filled({batch, 5}, DType::f32, 9)}))[0].to_string());
+    for (std::int64_t batch = 1; batch <= 8; ++batch)
+        expected.push_back((*function.call({filled({batch, 5}, DType::f32, 9)}))[0].to_string());
     std::vector<std::thread> threads;
     std::atomic<int> wrong{0};
     for (int t = 0; t < 8; ++t)

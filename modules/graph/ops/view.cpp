@@ -376,7 +376,7 @@ constexpr OpDef defs[] = {
 }  // namespace
 
 std::span<const OpDef> view() {
-    static const std::vector<OpDef> all = joined({defs, view_index(), view_split()});
+    static const std::vector<OpDef> all = joined({defs, view_index(), view_split(), view_shape()});
     return all;
 }
 

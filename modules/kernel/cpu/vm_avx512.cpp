@@ -3,9 +3,9 @@
 
 namespace lyo::cpu {
 namespace {
-constexpr int W = 16;                   // lanes of a vector in loop programs
+constexpr int W = 16;                  // lanes of a vector in loop programs
 constexpr int gemm_vector_bytes = 64;  // a processor register
-constexpr int gemm_rows = 12;           // rows of a register tile; it is two vectors wide
+constexpr int gemm_rows = 12;          // rows of a register tile; it is two vectors wide
 #include "kernels.inc"
 }  // namespace
 
