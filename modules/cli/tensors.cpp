@@ -17,7 +17,22 @@ Result<Function> open_function(const std::string& path, const DeviceArgs& args) 
 }
 
 Result<std::vector<Tensor>> call_from_cpu(const Function& function, std::span<const Tensor> inputs) {
-    return function.call(inputs);
+    if (function.device().type == Device::Type::cpu) return function.call(inputs);
+    std::vector<Tensor> there;
+    for (const Tensor& input : inputs) {
+        auto copy = copy_to_device(input, function.device());
+        if (!copy) return std::unexpected(copy.error());
+        there.push_back(std::move(*copy));
+    }
+    const auto outputs = function.call(there);
+    if (!outputs) return outputs;
+    std::vector<Tensor> back;
+    for (const Tensor& output : *outputs) {
+        auto copy = copy_to_cpu(output);
+        if (!copy) return std::unexpected(copy.error());
+        back.push_back(std::move(*copy));
+    }
+    return back;
 }
 
 Result<std::vector<Tensor>> made_up_inputs(const Function& function, std::uint64_t seed) {

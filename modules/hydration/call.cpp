@@ -10,50 +10,26 @@ import :live;
 
 namespace lyo {
 
-std::unique_ptr<LiveWorkspace> Specialisation::take() const {
-    if (LiveWorkspace* workspace = hot.exchange(nullptr, std::memory_order_acq_rel))
-        return std::unique_ptr<LiveWorkspace>(workspace);
-    {
-        const std::lock_guard lock(mutex);
-        if (!idle.empty()) {
-            auto workspace = std::move(idle.back());
-            idle.pop_back();
-            return workspace;
-        }
-    }
-    return std::make_unique<LiveWorkspace>();
-}
-
-void Specialisation::give_back(std::unique_ptr<LiveWorkspace> workspace) const {
-    LiveWorkspace* none = nullptr;
-    if (hot.compare_exchange_strong(none, workspace.get(), std::memory_order_acq_rel)) {
-        // Whoever takes it from `hot` owns it.
-        static_cast<void>(workspace.release());
-        return;
-    }
-    const std::lock_guard lock(mutex);
-    idle.push_back(std::move(workspace));
-}
-
 namespace {
 
 /// A workspace for the length of a call.
+template <class Live>
 class Lease {
   public:
-    explicit Lease(const Specialisation& from) : from_(&from), workspace_(from.take()) {}
+    explicit Lease(Pool<Live>& from) : from_(&from), live_(from.take()) {}
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
-    ~Lease() { from_->give_back(std::move(workspace_)); }
-    LiveWorkspace& operator*() const noexcept { return *workspace_; }
-    LiveWorkspace* operator->() const noexcept { return workspace_.get(); }
+    ~Lease() { from_->give_back(std::move(live_)); }
+    Live& operator*() const noexcept { return *live_; }
+    Live* operator->() const noexcept { return live_.get(); }
 
   private:
-    const Specialisation* from_;
-    std::unique_ptr<LiveWorkspace> workspace_;
+    Pool<Live>* from_;
+    std::unique_ptr<Live> live_;
 };
 
 /// Row-major addresses of the inputs; those of other strides are packed into the workspace.
-Result<> gather_inputs(std::span<const Tensor> inputs, LiveWorkspace& workspace) {
+Result<> gather_inputs(std::span<const Tensor> inputs, CpuLive& workspace) {
     workspace.inputs.resize(inputs.size());
     workspace.packed.resize(inputs.size());
     workspace.packed_bytes.resize(inputs.size());
@@ -96,7 +72,7 @@ bool overlap(const Tensor& a, const Tensor& b) noexcept {
 }
 
 Result<> check_outputs(const FunctionSpec& spec, std::span<const Dims> shapes, std::span<const Tensor> inputs,
-                       std::span<const Tensor> outputs) {
+                       std::span<const Tensor> outputs, Device device) {
     if (outputs.size() != shapes.size())
         return mismatch(ErrorCode::guard_failed, spec.name, "outputs", shapes.size(), outputs.size());
     for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -105,8 +81,9 @@ Result<> check_outputs(const FunctionSpec& spec, std::span<const Dims> shapes, s
         if (output.dtype() != spec.outputs[i].dtype)
             return mismatch(ErrorCode::guard_failed, where(), "dtype", to_string(spec.outputs[i].dtype),
                             to_string(output.dtype()));
-        if (output.device() != Device::cpu())
-            return mismatch(ErrorCode::wrong_device, where(), "device", "cpu", output.device().to_string());
+        if (output.device() != device)
+            return mismatch(ErrorCode::wrong_device, where(), "device", device.to_string(),
+                            output.device().to_string());
         if (output.shape() != shapes[i])
             return mismatch(ErrorCode::guard_failed, where(), "shape", to_string(shapes[i]), to_string(output.shape()));
         if (!output.is_contiguous())
@@ -122,79 +99,114 @@ Result<> check_outputs(const FunctionSpec& spec, std::span<const Dims> shapes, s
 }
 
 /// Finds the specialisation whose guards hold and calls `go` with its workspace, sizes resolved.
-template <class Specialisations, class Go>
-auto dispatch(const Specialisations& specialisations, std::span<const Tensor> inputs, Go go)
-    -> decltype(go(*specialisations[0], std::declval<LiveWorkspace&>())) {
+template <class S, class Go>
+auto dispatch(const std::vector<std::unique_ptr<S>>& specialisations, std::span<const Tensor> inputs, Go go)
+    -> decltype(go(*specialisations[0], std::declval<typename S::LiveType&>())) {
     std::optional<Error> first;
     for (const auto& specialisation : specialisations) {
-        Lease lease(*specialisation);
+        Lease lease(specialisation->pool);
         if (auto ok = specialisation->guards.check(inputs, lease->symbols); !ok) {
             if (!first) first = std::move(ok.error());
             continue;
         }
-        if (auto ok = lease->cpu.prepare(specialisation->program, lease->symbols); !ok)
+        if (auto ok = lease->workspace.prepare(specialisation->program, lease->symbols); !ok)
             return std::unexpected(ok.error());
         return go(*specialisation, *lease);
     }
     return std::unexpected(std::move(*first));
 }
 
-Result<> run(const Specialisation& specialisation, LiveWorkspace& workspace, std::span<const Tensor> inputs,
-             std::span<const Tensor> outputs) {
-    if (auto ok = gather_inputs(inputs, workspace); !ok) return ok;
-    workspace.outputs.resize(outputs.size());
+Result<> run(const CpuSpecialisation& specialisation, CpuLive& live, std::span<const Tensor> inputs,
+             std::span<const Tensor> outputs, Device, Stream) {
+    if (auto ok = gather_inputs(inputs, live); !ok) return ok;
+    live.outputs.resize(outputs.size());
     for (std::size_t i = 0; i < outputs.size(); ++i)
-        workspace.outputs[i] = static_cast<std::byte*>(outputs[i].mutable_data());
-    return workspace.cpu.run(specialisation.program, workspace.inputs, workspace.outputs);
+        live.outputs[i] = static_cast<std::byte*>(outputs[i].mutable_data());
+    return live.workspace.run(specialisation.program, live.inputs, live.outputs);
+}
+
+Result<> run(const CudaSpecialisation& specialisation, CudaLive& live, std::span<const Tensor> inputs,
+             std::span<const Tensor> outputs, Device, Stream stream) {
+    return live.workspace.run(specialisation.program, inputs, outputs, stream);
+}
+
+Result<Tensor> make_output(const Dims& shape, DType dtype, Device device, Stream stream) {
+    return device.type == Device::Type::cpu ? Tensor::empty(shape, dtype)
+                                            : empty_on_device(shape, dtype, device, stream);
+}
+
+template <class S>
+Result<std::vector<Tensor>> call_on(const std::vector<std::unique_ptr<S>>& specialisations,
+                                    std::span<const Tensor> inputs, Device device, Stream stream) {
+    return dispatch(specialisations, inputs,
+                    [&](const S& s, typename S::LiveType& live) -> Result<std::vector<Tensor>> {
+                        const auto shapes = live.workspace.output_shapes();
+                        std::vector<Tensor> outputs;
+                        outputs.reserve(shapes.size());
+                        for (std::size_t i = 0; i < shapes.size(); ++i) {
+                            auto tensor = make_output(shapes[i], s.program.function().outputs[i].dtype, device, stream);
+                            if (!tensor) return std::unexpected(std::move(tensor.error()).in(cat("output ", i)));
+                            outputs.push_back(std::move(*tensor));
+                        }
+                        if (auto ok = run(s, live, inputs, outputs, device, stream); !ok)
+                            return std::unexpected(ok.error());
+                        return outputs;
+                    });
+}
+
+template <class S>
+Result<> call_on_into(const std::vector<std::unique_ptr<S>>& specialisations, std::span<const Tensor> inputs,
+                      std::span<const Tensor> outputs, Device device, Stream stream) {
+    return dispatch(specialisations, inputs, [&](const S& s, typename S::LiveType& live) -> Result<> {
+        if (auto ok = check_outputs(s.program.function(), live.workspace.output_shapes(), inputs, outputs, device); !ok)
+            return ok;
+        return run(s, live, inputs, outputs, device, stream);
+    });
+}
+
+template <class S>
+Result<std::vector<Dims>> shapes_on(const std::vector<std::unique_ptr<S>>& specialisations,
+                                    std::span<const Tensor> inputs) {
+    return dispatch(specialisations, inputs, [&](const S&, typename S::LiveType& live) -> Result<std::vector<Dims>> {
+        const auto shapes = live.workspace.output_shapes();
+        return std::vector<Dims>(shapes.begin(), shapes.end());
+    });
 }
 
 }  // namespace
 
-Result<std::vector<Tensor>> Function::call(std::span<const Tensor> inputs) const try {
-    if (auto ok = state_->artifact.verify_constants(); !ok) return std::unexpected(ok.error());
-    return dispatch(state_->specialisations, inputs,
-                    [&](const Specialisation& s, LiveWorkspace& workspace) -> Result<std::vector<Tensor>> {
-                        const auto shapes = workspace.cpu.output_shapes();
-                        std::vector<Tensor> outputs;
-                        outputs.reserve(shapes.size());
-                        for (std::size_t i = 0; i < shapes.size(); ++i) {
-                            auto tensor = Tensor::empty(shapes[i], s.program.function().outputs[i].dtype);
-                            if (!tensor) return std::unexpected(std::move(tensor.error()).in(cat("output ", i)));
-                            outputs.push_back(std::move(*tensor));
-                        }
-                        if (auto ok = run(s, workspace, inputs, outputs); !ok) return std::unexpected(ok.error());
-                        return outputs;
-                    });
+Result<std::vector<Tensor>> Function::call(std::span<const Tensor> inputs, Stream stream) const try {
+    const State& s = *state_;
+    if (auto ok = s.artifact.verify_constants(); !ok) return std::unexpected(ok.error());
+    return s.device.type == Device::Type::cpu ? call_on(s.cpu, inputs, s.device, stream)
+                                              : call_on(s.cuda.specialisations, inputs, s.device, stream);
 } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "call", "no memory");
 }
 
-Result<> Function::call_into(std::span<const Tensor> inputs, std::span<const Tensor> outputs) const try {
-    if (auto ok = state_->artifact.verify_constants(); !ok) return ok;
-    return dispatch(
-        state_->specialisations, inputs, [&](const Specialisation& s, LiveWorkspace& workspace) -> Result<> {
-            if (auto ok = check_outputs(s.program.function(), workspace.cpu.output_shapes(), inputs, outputs); !ok)
-                return ok;
-            return run(s, workspace, inputs, outputs);
-        });
+Result<> Function::call_into(std::span<const Tensor> inputs, std::span<const Tensor> outputs, Stream stream) const try {
+    const State& s = *state_;
+    if (auto ok = s.artifact.verify_constants(); !ok) return ok;
+    return s.device.type == Device::Type::cpu ? call_on_into(s.cpu, inputs, outputs, s.device, stream)
+                                              : call_on_into(s.cuda.specialisations, inputs, outputs, s.device, stream);
 } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "call", "no memory");
 }
 
 Result<std::vector<Dims>> Function::output_shapes(std::span<const Tensor> inputs) const try {
-    return dispatch(state_->specialisations, inputs,
-                    [&](const Specialisation&, LiveWorkspace& workspace) -> Result<std::vector<Dims>> {
-                        const auto shapes = workspace.cpu.output_shapes();
-                        return std::vector<Dims>(shapes.begin(), shapes.end());
-                    });
+    const State& s = *state_;
+    return s.device.type == Device::Type::cpu ? shapes_on(s.cpu, inputs) : shapes_on(s.cuda.specialisations, inputs);
 } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "call", "no memory");
 }
 
 const Bytes& Function::serialize() const noexcept { return state_->artifact.bytes(); }
 const Artifact& Function::artifact() const noexcept { return state_->artifact; }
-const FunctionSpec& Function::spec() const noexcept { return state_->specialisations.front()->program.function(); }
+const FunctionSpec& Function::spec() const noexcept { return *state_->spec; }
 Device Function::device() const noexcept { return state_->device; }
-std::string Function::backend() const { return cat("cpu (", CpuProgram::instruction_set(), ")"); }
+std::string Function::backend() const {
+    if (state_->device.type == Device::Type::cpu) return cat("cpu (", CpuProgram::instruction_set(), ")");
+    return cat(state_->device.to_string(), " (", state_->cuda.target, ")");
+}
 
 }  // namespace lyo

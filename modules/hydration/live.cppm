@@ -10,9 +10,9 @@ import :guard;
 
 namespace lyo {
 
-/// Everything one call writes to, besides its outputs.
-struct LiveWorkspace {
-    CpuWorkspace cpu;
+/// Everything one call on the CPU writes to, besides its outputs.
+struct CpuLive {
+    CpuWorkspace workspace;
     std::vector<std::int64_t> symbols;
     std::vector<const std::byte*> inputs;
     std::vector<std::byte*> outputs;
@@ -20,31 +20,76 @@ struct LiveWorkspace {
     std::vector<std::size_t> packed_bytes;  // their capacities
 };
 
-/// A plan with its guards, and a pool of workspaces: one a concurrent call, kept for the next.
-struct Specialisation {
-    Specialisation(Guards g, CpuProgram p) : guards(std::move(g)), program(std::move(p)) {}
-    ~Specialisation() { delete hot.load(); }
-    Specialisation(const Specialisation&) = delete;
-    Specialisation& operator=(const Specialisation&) = delete;
+/// The same for a call on a CUDA device.
+struct CudaLive {
+    CudaWorkspace workspace;
+    std::vector<std::int64_t> symbols;
+};
 
-    std::unique_ptr<LiveWorkspace> take() const;
-    void give_back(std::unique_ptr<LiveWorkspace> workspace) const;
+/// Workspaces, one a concurrent call, kept for the next.
+template <class Live>
+class Pool {
+  public:
+    Pool() = default;
+    Pool(const Pool&) = delete;
+    Pool& operator=(const Pool&) = delete;
+    ~Pool() { delete hot_.load(); }
 
-    Guards guards;
-    CpuProgram program;
+    std::unique_ptr<Live> take() {
+        if (Live* live = hot_.exchange(nullptr, std::memory_order_acq_rel)) return std::unique_ptr<Live>(live);
+        {
+            const std::lock_guard lock(mutex_);
+            if (!idle_.empty()) {
+                auto live = std::move(idle_.back());
+                idle_.pop_back();
+                return live;
+            }
+        }
+        return std::make_unique<Live>();
+    }
+    void give_back(std::unique_ptr<Live> live) {
+        Live* none = nullptr;
+        if (hot_.compare_exchange_strong(none, live.get(), std::memory_order_acq_rel)) {
+            live.release();
+            return;
+        }
+        const std::lock_guard lock(mutex_);
+        idle_.push_back(std::move(live));
+    }
 
   private:
     // The common case, one call at a time, is one exchange; others go through the list.
-    mutable std::atomic<LiveWorkspace*> hot{nullptr};
-    mutable std::mutex mutex;
-    mutable std::vector<std::unique_ptr<LiveWorkspace>> idle;
+    std::atomic<Live*> hot_{nullptr};
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<Live>> idle_;
+};
+
+/// A plan with its guards.
+template <class Plan, class Live>
+struct Specialisation {
+    using LiveType = Live;
+    Specialisation(Guards g, Plan p) : guards(std::move(g)), program(std::move(p)) {}
+
+    Guards guards;
+    Plan program;
+    mutable Pool<Live> pool;
+};
+using CpuSpecialisation = Specialisation<CpuProgram, CpuLive>;
+using CudaSpecialisation = Specialisation<CudaProgram, CudaLive>;
+
+/// What is on a CUDA device: the artifact's target that runs there, and its plans.
+struct CudaSide {
+    std::string target;
+    std::vector<std::unique_ptr<CudaSpecialisation>> specialisations;
 };
 
 struct Function::State {
     explicit State(const Artifact& a) : artifact(a) {}
     Artifact artifact;
     Device device;
-    std::vector<std::unique_ptr<Specialisation>> specialisations;
+    std::vector<std::unique_ptr<CpuSpecialisation>> cpu;
+    CudaSide cuda;
+    const FunctionSpec* spec = nullptr;  // of the first specialisation
 };
 
 }  // namespace lyo

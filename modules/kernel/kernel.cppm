@@ -3,3 +3,4 @@
 export module lyo.kernel;
 
 export import :cpu;
+export import :cuda;
