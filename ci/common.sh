@@ -1,23 +1,24 @@
 # Shared by the scripts of ci/; sourced, from the root of the repository.
 # shellcheck shell=bash
 
-# `stage NAME`: says what begins, and how long the stage before it took.
+# `stage NAME`: says what begins, and how long the stage before it took; `stage ""` only the latter.
 stage() {
     local now=$SECONDS
-    if [ -n "${stage_name:-}" ]; then printf '== %s: done in %d s\n' "$stage_name" $((now - stage_start)); fi
+    if [ -n "${stage_name:-}" ]; then printf '   (%d s)\n' $((now - stage_start)); fi
     stage_name=$1 stage_start=$now
     if [ -n "$1" ]; then printf '\n== %s\n' "$1"; fi
 }
 
 # `quietly COMMAND...`: its output only if it fails.
 quietly() {
-    local log
+    local log status=0
     log=$(mktemp)
-    if "$@" >"$log" 2>&1; then rm -f "$log"; return 0; fi
-    local status=$?
-    cat "$log"
+    "$@" >"$log" 2>&1 || status=$?
+    if [ "$status" -ne 0 ]; then
+        cat "$log"
+        echo "failed with exit status $status: $*"
+    fi
     rm -f "$log"
-    echo "failed (exit status $status): $*" >&2
     return "$status"
 }
 
@@ -27,6 +28,20 @@ build() {
     shift
     quietly cmake --preset "$preset"
     if [ $# -gt 0 ]; then quietly cmake --build --preset "$preset" --target "$@"; else quietly cmake --build --preset "$preset"; fi
+}
+
+# `tests PRESET [ctest arguments...]`: what ctest says in the end, and everything if a test fails.
+tests() {
+    local preset=$1 log
+    shift
+    log=$(mktemp)
+    if ! ctest --preset "$preset" --no-tests=error "$@" >"$log" 2>&1; then
+        cat "$log"
+        rm -f "$log"
+        return 1
+    fi
+    grep -E 'tests passed|Skipped' "$log"
+    rm -f "$log"
 }
 
 # The toolkit is often installed where PATH does not look.

@@ -10,7 +10,7 @@ say_and_run() { printf '$ %s\n' "$*"; "$@"; }
 stage "packages"
 ci/setup.sh
 stage "build of build/cpu-release/lyo (some minutes the first time)"
-build cpu-release lyo
+build cpu-release lyo_program
 stage "a model that PyTorch exported: compile, check, round trip"
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
