@@ -51,8 +51,15 @@ Result<Times> measure(std::string name, double seconds, const Body& body) {
 int bench(const BenchArgs& args, const Console& console) {
     const auto function = open_function(args.artifact, args);
     if (!function) return console.fail(function.error());
-    const auto inputs = made_up_inputs(*function, 1);
+    auto inputs = made_up_inputs(*function, 1);
     if (!inputs) return console.fail(Error(inputs.error()).in(args.artifact));
+    const bool on_device = function->device().type != Device::Type::cpu;
+    if (on_device)
+        for (Tensor& input : *inputs) {
+            auto copy = copy_to_device(input, function->device());
+            if (!copy) return console.fail(Error(copy.error()).in(args.artifact));
+            input = std::move(*copy);
+        }
     const auto outputs = function->call(*inputs);
     if (!outputs) return console.fail(Error(outputs.error()).in(args.artifact));
     std::vector<Times> times;
@@ -72,6 +79,12 @@ int bench(const BenchArgs& args, const Console& console) {
             const auto out = function->call(*inputs);
             if (!out) return std::unexpected(out.error());
             return {};
+        });
+    if (ok && on_device)
+        ok = add("call and wait", [&]() -> Result<> {
+            const auto out = function->call(*inputs);
+            if (!out) return std::unexpected(out.error());
+            return synchronize(function->device());
         });
     if (ok) ok = add("call into given outputs", [&]() -> Result<> { return function->call_into(*inputs, *outputs); });
     if (ok)

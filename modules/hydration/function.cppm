@@ -10,9 +10,9 @@ namespace lyo {
 
 export struct HydrateOptions {
     /// Which function of the artifact; empty: the first.
-    std::string function;
+    std::string function = {};
     /// For artifacts from strangers: what one call may take.
-    CallLimits limits;
+    CallLimits limits = {};
     /// CUDA: whether PTX may be compiled by the driver where there is no machine code for the device.
     bool allow_jit = true;
 };
