@@ -159,7 +159,8 @@ Schedule schedule_of(const Geometry& g, int threads) {
     constexpr std::int64_t packs = 4;  // a thread's share of a row
     s.width = known ? power_of_two_at_least((count + s.lanes * packs - 1) / (s.lanes * packs)) : 256;
     if (threads != 0 && s.width > 32) s.width = threads;
-    if (threads == 0) s.threads = std::max(s.width, 128);
+    // Rows that share a block are parts of a warp each; a wider one has the block to itself.
+    if (threads == 0) s.threads = s.width > 32 ? s.width : 128;
     if (known) {
         const std::int64_t items =
             (count + static_cast<std::int64_t>(s.width) * s.lanes - 1) / (static_cast<std::int64_t>(s.width) * s.lanes);
