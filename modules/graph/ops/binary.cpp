@@ -18,6 +18,10 @@ constexpr OpDef arithmetic(std::string_view schema, bool differentiable = true) 
     return pointwise<Rule::promote, 2, of_instruction<op>>(schema, differentiable);
 }
 template <ScalarOp op>
+constexpr OpDef bits(std::string_view schema) {
+    return pointwise<Rule::bits, 2, of_instruction<op>>(schema, false);
+}
+template <ScalarOp op>
 constexpr OpDef comparison(std::string_view schema) {
     return pointwise<Rule::compare, 2, of_instruction<op>>(schema);
 }
@@ -224,12 +228,12 @@ constexpr OpDef defs[] = {
         "copysign.Tensor(Tensor self, Tensor other) -> Tensor"),
     pointwise<Rule::to_float, 2, of_instruction<ScalarOp::copysign>>(
         "copysign.Scalar(Tensor self, Scalar other) -> Tensor"),
-    arithmetic<ScalarOp::hypot>("hypot(Tensor self, Tensor other) -> Tensor"),
+    pointwise<Rule::real, 2, of_instruction<ScalarOp::hypot>>("hypot(Tensor self, Tensor other) -> Tensor"),
     pointwise<Rule::to_float, 2, xlogy>("xlogy.Tensor(Tensor self, Tensor other) -> Tensor"),
     pointwise<Rule::to_float, 2, xlogy>("xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor"),
     pointwise<Rule::to_float, 2, xlogy>("xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor"),
     pointwise<Rule::to_float, 2, xlog1py>("special_xlog1py(Tensor self, Tensor other) -> Tensor"),
-    pointwise<Rule::promote, 2, logaddexp>("logaddexp(Tensor self, Tensor other) -> Tensor"),
+    pointwise<Rule::real, 2, logaddexp>("logaddexp(Tensor self, Tensor other) -> Tensor"),
     pointwise<Rule::promote, 2, heaviside>("heaviside(Tensor self, Tensor values) -> Tensor", false),
 
     arithmetic<ScalarOp::maximum>("maximum(Tensor self, Tensor other) -> Tensor"),
@@ -273,40 +277,40 @@ constexpr OpDef defs[] = {
     logical<ScalarOp::bit_and>("logical_and(Tensor self, Tensor other) -> Tensor"),
     logical<ScalarOp::bit_or>("logical_or(Tensor self, Tensor other) -> Tensor"),
     logical<ScalarOp::bit_xor>("logical_xor(Tensor self, Tensor other) -> Tensor"),
-    arithmetic<ScalarOp::bit_and>("bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor", false),
-    arithmetic<ScalarOp::bit_and>("bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor", false),
-    arithmetic<ScalarOp::bit_and>("__and__.Tensor(Tensor self, Tensor other) -> Tensor", false),
-    arithmetic<ScalarOp::bit_and>("__and__.Scalar(Tensor self, Scalar other) -> Tensor", false),
-    arithmetic<ScalarOp::bit_or>("bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor", false),
-    arithmetic<ScalarOp::bit_or>("bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor", false),
-    arithmetic<ScalarOp::bit_or>("__or__.Tensor(Tensor self, Tensor other) -> Tensor", false),
-    arithmetic<ScalarOp::bit_or>("__or__.Scalar(Tensor self, Scalar other) -> Tensor", false),
-    arithmetic<ScalarOp::bit_xor>("bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor", false),
-    arithmetic<ScalarOp::bit_xor>("bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor", false),
-    arithmetic<ScalarOp::bit_xor>("__xor__.Tensor(Tensor self, Tensor other) -> Tensor", false),
-    arithmetic<ScalarOp::bit_xor>("__xor__.Scalar(Tensor self, Scalar other) -> Tensor", false),
-    arithmetic<ScalarOp::shl>("bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor", false),
-    arithmetic<ScalarOp::shl>("bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", false),
-    arithmetic<ScalarOp::shl>("__lshift__.Tensor(Tensor self, Tensor other) -> Tensor", false),
-    arithmetic<ScalarOp::shl>("__lshift__.Scalar(Tensor self, Scalar other) -> Tensor", false),
-    arithmetic<ScalarOp::shr>("bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor", false),
-    arithmetic<ScalarOp::shr>("bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", false),
-    arithmetic<ScalarOp::shr>("__rshift__.Tensor(Tensor self, Tensor other) -> Tensor", false),
-    arithmetic<ScalarOp::shr>("__rshift__.Scalar(Tensor self, Scalar other) -> Tensor", false),
+    bits<ScalarOp::bit_and>("bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor"),
+    bits<ScalarOp::bit_and>("bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor"),
+    bits<ScalarOp::bit_and>("__and__.Tensor(Tensor self, Tensor other) -> Tensor"),
+    bits<ScalarOp::bit_and>("__and__.Scalar(Tensor self, Scalar other) -> Tensor"),
+    bits<ScalarOp::bit_or>("bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor"),
+    bits<ScalarOp::bit_or>("bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor"),
+    bits<ScalarOp::bit_or>("__or__.Tensor(Tensor self, Tensor other) -> Tensor"),
+    bits<ScalarOp::bit_or>("__or__.Scalar(Tensor self, Scalar other) -> Tensor"),
+    bits<ScalarOp::bit_xor>("bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor"),
+    bits<ScalarOp::bit_xor>("bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor"),
+    bits<ScalarOp::bit_xor>("__xor__.Tensor(Tensor self, Tensor other) -> Tensor"),
+    bits<ScalarOp::bit_xor>("__xor__.Scalar(Tensor self, Scalar other) -> Tensor"),
+    bits<ScalarOp::shl>("bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor"),
+    bits<ScalarOp::shl>("bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor"),
+    bits<ScalarOp::shl>("__lshift__.Tensor(Tensor self, Tensor other) -> Tensor"),
+    bits<ScalarOp::shl>("__lshift__.Scalar(Tensor self, Scalar other) -> Tensor"),
+    bits<ScalarOp::shr>("bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor"),
+    bits<ScalarOp::shr>("bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor"),
+    bits<ScalarOp::shr>("__rshift__.Tensor(Tensor self, Tensor other) -> Tensor"),
+    bits<ScalarOp::shr>("__rshift__.Scalar(Tensor self, Scalar other) -> Tensor"),
 
     pointwise<Rule::promote, 3, addcmul>(
         "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"),
-    pointwise<Rule::promote, 3, addcdiv>(
+    pointwise<Rule::real, 3, addcdiv>(
         "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"),
-    pointwise<Rule::promote, 3, lerp>("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor"),
-    pointwise<Rule::promote, 3, lerp>("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor"),
+    pointwise<Rule::real, 3, lerp>("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor"),
+    pointwise<Rule::real, 3, lerp>("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor"),
     selection("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor"),
     selection("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor"),
     selection("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor"),
     selection("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor"),
     masked_fill("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor"),
     masked_fill("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor"),
-    pointwise<Rule::promote, 2, prelu_kernel>("_prelu_kernel(Tensor self, Tensor weight) -> Tensor"),
+    pointwise<Rule::real, 2, prelu_kernel>("_prelu_kernel(Tensor self, Tensor weight) -> Tensor"),
     {.schema = "prelu(Tensor self, Tensor weight) -> Tensor",
      .infer = Prelu::infer,
      .eval = Prelu::eval,

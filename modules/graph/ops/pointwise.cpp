@@ -374,6 +374,9 @@ class Evaluator final : public ScalarEmitter {
         for (std::size_t i = 0; i < count_; ++i) {
             if (x.is_real())
                 out.set(i, x.reals[i]);
+            else if (out.is_real())
+                // Registers hold f32 or f64: a large integer is rounded on its way into one.
+                out.set(i, dtype == DType::f64 ? static_cast<double>(x.ints[i]) : static_cast<float>(x.ints[i]));
             else
                 out.set(i, x.ints[i]);
         }

@@ -17,6 +17,8 @@ enum class Rule : std::uint8_t {
     to_float,  ///< the same, integers and booleans as f32
     compare,   ///< computes in the promoted dtype, gives booleans
     logic,     ///< computes in booleans and gives them
+    real,      ///< as promote, of floating operands only
+    bits,      ///< as promote, of integers and booleans only
 };
 
 /// torch.result_type: tensors with dimensions outrank those without, which outrank numbers, within a category (boolean,
@@ -124,7 +126,12 @@ struct Pointwise {
     static Types infer(const InferContext& context) {
         auto shape = broadcast_of(context, operands);
         if (!shape) return std::unexpected(shape.error());
-        return one(gives_booleans() ? DType::boolean : compute_type(rule, context, operands), std::move(*shape));
+        const DType dtype = compute_type(rule, context, operands);
+        if constexpr (rule == Rule::real || rule == Rule::bits)
+            if (is_float(dtype) != (rule == Rule::real))
+                return mismatch(ErrorCode::bad_graph, context.place(), "dtype",
+                                rule == Rule::real ? "a floating one" : "an integer or boolean", to_string(dtype));
+        return one(gives_booleans() ? DType::boolean : dtype, std::move(*shape));
     }
     static Scalar emit(ScalarEmitter& e, const NodeView& node, std::span<const Scalar> scalars) {
         const DType compute = compute_type(rule, node, operands);

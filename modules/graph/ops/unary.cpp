@@ -41,7 +41,7 @@ X gelu(const Args& a) {
 Types infer_gelu(const InferContext& context) {
     if (const std::string& form = context.text(1); form != "none" && form != "tanh")
         return mismatch(ErrorCode::unsupported_argument, context.place(), "approximate", "none or tanh", form);
-    return one(context.type(0));
+    return Pointwise<Rule::real, 0, 1, gelu>::infer(context);
 }
 
 X softplus(const Args& a) {
@@ -209,7 +209,7 @@ constexpr OpDef defs[] = {
                                         : a[0].op(ScalarOp::sign);
               }>("sgn(Tensor self) -> Tensor"),
     pointwise<Rule::promote, 1, [](const Args& a) { return a[0] * a[0]; }>("square(Tensor self) -> Tensor"),
-    pointwise<Rule::promote, 1, [](const Args& a) { return a[0] - a[0].op(ScalarOp::trunc); }>(
+    pointwise<Rule::real, 1, [](const Args& a) { return a[0] - a[0].op(ScalarOp::trunc); }>(
         "frac(Tensor self) -> Tensor"),
     pointwise<Rule::promote, 1, nan_to_num>(
         "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor"),
@@ -218,7 +218,7 @@ constexpr OpDef defs[] = {
     rounding<ScalarOp::trunc>("trunc(Tensor self) -> Tensor"),
     rounding<ScalarOp::trunc>("fix(Tensor self) -> Tensor"),
     rounding<ScalarOp::round>("round(Tensor self) -> Tensor"),
-    pointwise<Rule::promote, 1, round_decimals>("round.decimals(Tensor self, *, int decimals) -> Tensor", false),
+    pointwise<Rule::real, 1, round_decimals>("round.decimals(Tensor self, *, int decimals) -> Tensor", false),
 
     pointwise<Rule::compare, 1, isnan>("isnan(Tensor self) -> Tensor"),
     pointwise<Rule::compare, 1, isinf>("isinf(Tensor self) -> Tensor"),
@@ -227,7 +227,7 @@ constexpr OpDef defs[] = {
     pointwise<Rule::compare, 1, isneginf>("isneginf(Tensor self) -> Tensor"),
     pointwise<Rule::compare, 1, signbit>("signbit(Tensor self) -> Tensor"),
     pointwise<Rule::logic, 1, [](const Args& a) { return a[0].negated(); }>("logical_not(Tensor self) -> Tensor"),
-    pointwise<Rule::promote, 1, bitwise_not>("bitwise_not(Tensor self) -> Tensor", false),
+    pointwise<Rule::bits, 1, bitwise_not>("bitwise_not(Tensor self) -> Tensor", false),
 
     pointwise<Rule::promote, 1, [](const Args& a) { return a[0].max(0); }>("relu(Tensor self) -> Tensor"),
     pointwise<Rule::promote, 1, relu6>("relu6(Tensor self) -> Tensor"),
@@ -236,20 +236,19 @@ constexpr OpDef defs[] = {
      .eval = eval_pointwise,
      .emit = Pointwise<Rule::promote, 0, 1, gelu>::emit,
      .differentiable = true},
-    pointwise<Rule::promote, 1, silu>("silu(Tensor self) -> Tensor"),
-    pointwise<Rule::promote, 1, mish>("mish(Tensor self) -> Tensor"),
-    pointwise<Rule::promote, 1, softplus>("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor"),
-    pointwise<Rule::promote, 1, elu>(
-        "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor"),
-    pointwise<Rule::promote, 1, celu>("celu(Tensor self, Scalar alpha=1.0) -> Tensor"),
-    pointwise<Rule::promote, 1, selu>("selu(Tensor self) -> Tensor"),
-    pointwise<Rule::promote, 1, leaky_relu>("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor"),
-    pointwise<Rule::promote, 1, hardswish>("hardswish(Tensor self) -> Tensor"),
-    pointwise<Rule::promote, 1, hardsigmoid>("hardsigmoid(Tensor self) -> Tensor"),
+    pointwise<Rule::real, 1, silu>("silu(Tensor self) -> Tensor"),
+    pointwise<Rule::real, 1, mish>("mish(Tensor self) -> Tensor"),
+    pointwise<Rule::real, 1, softplus>("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor"),
+    pointwise<Rule::real, 1, elu>("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor"),
+    pointwise<Rule::real, 1, celu>("celu(Tensor self, Scalar alpha=1.0) -> Tensor"),
+    pointwise<Rule::real, 1, selu>("selu(Tensor self) -> Tensor"),
+    pointwise<Rule::real, 1, leaky_relu>("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor"),
+    pointwise<Rule::real, 1, hardswish>("hardswish(Tensor self) -> Tensor"),
+    pointwise<Rule::real, 1, hardsigmoid>("hardsigmoid(Tensor self) -> Tensor"),
     pointwise<Rule::promote, 1, hardtanh>("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor"),
-    pointwise<Rule::promote, 1, log_sigmoid>("log_sigmoid(Tensor self) -> Tensor"),
-    pointwise<Rule::promote, 1, hardshrink>("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor"),
-    pointwise<Rule::promote, 1, softshrink>("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor"),
+    pointwise<Rule::real, 1, log_sigmoid>("log_sigmoid(Tensor self) -> Tensor"),
+    pointwise<Rule::real, 1, hardshrink>("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor"),
+    pointwise<Rule::real, 1, softshrink>("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor"),
     pointwise<Rule::promote, 1, threshold>("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor"),
     {.schema = "glu(Tensor self, int dim=-1) -> Tensor",
      .infer = Glu::infer,
