@@ -49,15 +49,20 @@ arch=sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | t
 # Libraries that travelled with the build are used only where this machine has none.
 if [ -d "$dir/lib" ]; then export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$dir/lib; fi
 
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
 shopt -s nullglob
 tests=("$dir"/gpu_*_test)
 
 section "tests"
 if [ ${#tests[@]} -eq 0 ]; then missing+=("tests: $dir has no gpu_*_test; was it built with LYO_CUDA?"); fi
 for test in "${tests[@]}"; do
-    check "$(basename "$test")" "$test" --gtest_brief=1
-    skipped=$("$test" --gtest_brief=0 --gtest_color=no 2>/dev/null | sed -n 's/^\[  SKIPPED \] \([^ ,]*\)$/\1/p' | sort -u)
-    for name in $skipped; do missing+=("$(basename "$test"): $name skipped itself"); done
+    name=$(basename "$test")
+    check "$name" "$test" --gtest_brief=1
+    "$test" --gtest_color=no >"$out/log" 2>&1
+    # There is a GPU: a test that finds none (a driver too old, say) has failed.
+    if grep -q 'no CUDA device' "$out/log"; then failed+=("$name: $(grep -m1 'no CUDA device' "$out/log")"); fi
+    for skipped in $(sed -n 's/^\[  SKIPPED \] \([^ ,]*\)$/\1/p' "$out/log" | sort -u); do missing+=("$name: $skipped skipped itself"); done
 done
 
 section "compute-sanitizer"
@@ -74,8 +79,6 @@ else
 fi
 
 section "cases on cuda:0"
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
 lyo=$dir/lyo
 runs_on_gpu=no
 if [ ! -x "$lyo" ]; then
