@@ -41,12 +41,44 @@ int list_ops(const Console& console) {
     return done;
 }
 
+/// One device and what is said of it.
+struct Verdict {
+    std::string device, what;
+    bool runs = false;
+};
+
+/// Where the artifact runs on this machine, by its head alone: nothing is loaded, no context is made.
+std::vector<Verdict> preflight(const Artifact& artifact, const Result<std::vector<CudaDevice>>& devices,
+                               bool allow_jit) {
+    std::vector<Verdict> out;
+    const auto& targets = artifact.manifest().targets;
+    const bool cpu = artifact.image("cpu") != nullptr;
+    out.push_back({"cpu", cpu ? "runs, with image cpu" : "has no image for it", cpu});
+    if (!devices) {
+        out.push_back({"cuda", devices.error().to_string(), false});
+        return out;
+    }
+    for (const CudaDevice& device : *devices) {
+        const auto target = choose_cuda_target(targets, device.major, device.minor, allow_jit);
+        const std::string jit = target && *target == "cuda:ptx" ? ", which the driver compiles when it is loaded" : "";
+        out.push_back({cat("cuda:", device.index),
+                       target ? cat("runs, with image ", *target, jit) : target.error().what, target.has_value()});
+    }
+    return out;
+}
+
 }  // namespace
 
 int doctor(const DoctorArgs& args, const Console& console) {
     if (args.ops) return list_ops(console);
-    const std::vector<std::pair<std::string, std::string>> facts = {
+    const auto devices = cuda_devices();
+    std::vector<std::pair<std::string, std::string>> facts = {
         {"version", "0.1.0"}, {"cpu kernels", std::string(CpuProgram::instruction_set())}};
+    if (!devices) facts.emplace_back("cuda", devices.error().to_string());
+    for (std::size_t i = 0; devices && i < devices->size(); ++i) {
+        const CudaDevice& d = (*devices)[i];
+        facts.emplace_back(cat("cuda:", d.index), cat(d.name, ", sm_", d.major, d.minor, ", ", d.bytes >> 30, " GiB"));
+    }
     std::string json = "{";
     for (const auto& [name, value] : facts) {
         if (console.json)
@@ -54,22 +86,23 @@ int doctor(const DoctorArgs& args, const Console& console) {
         else
             console.print(cat(name, ": ", value));
     }
-    int status = done;
+    bool runs = args.artifact.empty();
     if (!args.artifact.empty()) {
         const auto artifact = Artifact::read(args.artifact, {.verify = Verify::lazy});
         if (!artifact) return console.fail(artifact.error());
-        const auto function = hydrate(*artifact, Device::cpu());
-        status = function ? done : status_of(function.error().code);
-        const std::string verdict = function ? cat("runs here on cpu, with image cpu")
-                                             : cat("does not run on cpu: ", function.error().to_string());
-        if (console.json)
-            json +=
-                cat(", \"cpu\": {\"runs\": ", function ? "true" : "false", ", \"verdict\": ", json_text(verdict), "}");
-        else
-            console.print(verdict);
+        json += ", \"artifact\": {";
+        for (const Verdict& v : preflight(*artifact, devices, !args.no_jit)) {
+            runs = runs || v.runs;
+            if (console.json)
+                json += cat(json.ends_with('{') ? "" : ", ", json_text(v.device),
+                            ": {\"runs\": ", v.runs ? "true" : "false", ", \"verdict\": ", json_text(v.what), "}");
+            else
+                console.print(cat(args.artifact, " on ", v.device, ": ", v.what));
+        }
+        json += "}";
     }
     if (console.json) console.print(json + "}");
-    return status;
+    return runs ? done : machine;
 }
 
 }  // namespace lyo::cli

@@ -145,7 +145,9 @@ class Program(unittest.TestCase):
         names = [t["name"] for t in json.loads(lyo("bench", self.artifact, "--seconds", "0.01", "--json").stdout)["times_ns"]]
         self.assertEqual(names, ["open, validate, hydrate", "call", "call into given outputs", "serialize"])
         self.expect(lyo("doctor"), 0, "cpu kernels")
-        self.expect(lyo("doctor", self.artifact), 0, "runs here")
+        self.expect(lyo("doctor", self.artifact), 0, "on cpu: runs, with image cpu")
+        report = json.loads(lyo("doctor", self.artifact, "--json").stdout)
+        self.assertTrue(report["artifact"]["cpu"]["runs"])
         ops = json.loads(lyo("doctor", "--ops", "--json").stdout)
         self.assertIn("softmax.int", [op["name"] for op in ops])
 
