@@ -88,32 +88,82 @@ Result<Bytes> map_file(const std::string& path) {
     return Bytes::share(std::move(owner), {static_cast<const std::byte*>(address), size});
 }
 
-Result<> write_file(const std::string& path, std::span<const std::byte> data) {
-    // A name of our own beside the target; O_EXCL passes over what a killed process of the same number left behind.
+namespace {
+
+/// Another name beside the target with each call.
+std::string name_beside(const std::string& path) {
     static std::atomic<unsigned> counter{0};
-    std::string temporary;
-    int opened = -1;
-    for (int attempt = 0; opened < 0 && attempt < 100; ++attempt) {
-        temporary = cat(path, ".", ::getpid(), ".", counter.fetch_add(1, std::memory_order_relaxed), ".tmp");
-        opened = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (opened < 0 && errno != EEXIST) break;
+    return cat(path, ".", ::getpid(), ".", counter.fetch_add(1, std::memory_order_relaxed), ".tmp");
+}
+
+/// A file in the target's folder that has no name yet, so that a process that is killed leaves nothing behind; -1 where
+/// the file system or the system has no such thing.
+int open_unnamed(const std::string& path) {
+    const auto slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    return ::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+}
+
+// What a killed process of the same number left behind is passed over.
+constexpr int attempts = 100;
+
+bool give_name(int fd, const std::string& path, std::string& temporary) {
+    const std::string self = cat("/proc/self/fd/", fd);
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+        temporary = name_beside(path);
+        if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, temporary.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
+        if (errno != EEXIST) break;
     }
-    if (opened < 0) return system_error(path, "create a file beside it", errno);
-    Descriptor fd(opened);
-    const auto give_up = [&](std::string_view action) {
+    temporary.clear();
+    return false;
+}
+
+int open_named(const std::string& path, std::string& temporary) {
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+        temporary = name_beside(path);
+        const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST) return fd;
+    }
+    return -1;
+}
+
+/// Writes and syncs; the action that failed, with errno set, or nothing.
+std::string_view fill(int fd, std::span<const std::byte> data) {
+    for (std::size_t written = 0; written < data.size();) {
+        const ssize_t n = ::write(fd, data.data() + written, data.size() - written);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return "write";
+        written += static_cast<std::size_t>(n);
+    }
+    return ::fsync(fd) != 0 ? "sync" : "";
+}
+
+}  // namespace
+
+Result<> write_file(const std::string& path, std::span<const std::byte> data) {
+    std::string temporary;
+    Descriptor fd(open_unnamed(path));
+    if (fd.get() >= 0) {
+        if (const auto failed = fill(fd.get(), data); !failed.empty()) return system_error(path, failed, errno);
+        if (!give_name(fd.get(), path, temporary)) fd.reset();  // no /proc, say: the other way
+    }
+    if (fd.get() < 0) {
+        const int opened = open_named(path, temporary);
+        if (opened < 0) return system_error(path, "create a file beside it", errno);
+        Descriptor named(opened);
+        std::string_view failed = fill(named.get(), data);
+        if (failed.empty() && named.reset() != 0) failed = "close";
+        if (!failed.empty()) {
+            const int code = errno;
+            ::unlink(temporary.c_str());
+            return system_error(path, failed, code);
+        }
+    }
+    if (::rename(temporary.c_str(), path.c_str()) != 0) {
         const int code = errno;
         ::unlink(temporary.c_str());
-        return system_error(path, action, code);
-    };
-    for (std::size_t done = 0; done < data.size();) {
-        const ssize_t n = ::write(fd.get(), data.data() + done, data.size() - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return give_up("write");
-        done += static_cast<std::size_t>(n);
+        return system_error(path, "rename", code);
     }
-    if (::fsync(fd.get()) != 0) return give_up("sync");
-    if (fd.reset() != 0) return give_up("close");
-    if (::rename(temporary.c_str(), path.c_str()) != 0) return give_up("rename");
     return {};
 }
 

@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 
 LYO = os.path.abspath(os.environ["LYO"])
@@ -183,6 +184,26 @@ class Program(unittest.TestCase):
         self.expect(lyo("compile", broken, "-o", target / "out.lyo"), 1, broken)
         self.assertEqual([p.name for p in target.iterdir()], ["out.lyo"])
         self.assertEqual((target / "out.lyo").read_text(), "old")
+
+    def test_a_killed_compile_leaves_the_old_file_or_the_new_one(self):
+        target = self.dir / "target"
+        target.mkdir()
+        out = target / "out.lyo"
+        new = self.artifact.read_bytes()
+        for i in range(40):
+            out.write_bytes(b"old")
+            process = subprocess.Popen([LYO, "compile", SEED / "model.pt2", "-o", out], stdout=subprocess.DEVNULL)
+            time.sleep(i * 0.0004)
+            process.kill()
+            process.wait()
+            self.assertIn(out.read_bytes(), (b"old", new))
+
+    def test_processes_that_write_one_file_do_not_disturb_one_another(self):
+        out = self.dir / "same.lyo"
+        processes = [subprocess.Popen([LYO, "compile", SEED / "model.pt2", "-o", out], stdout=subprocess.DEVNULL) for _ in range(16)]
+        self.assertEqual({p.wait() for p in processes}, {0})
+        self.assertEqual(out.read_bytes(), self.artifact.read_bytes())
+        self.assertEqual([p.name for p in self.dir.iterdir() if p.name.endswith(".tmp")], [])
 
     def test_a_model_that_cannot_be_compiled_is_status_1(self):
         text = self.dir / "text.pt2"
