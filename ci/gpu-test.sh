@@ -70,8 +70,11 @@ if command -v compute-sanitizer >/dev/null; then
     for test in "${tests[@]}"; do
         # The tests of sizes beyond 32 bits would take hours under it.
         for tool in memcheck racecheck initcheck synccheck; do
+            filter="-*Beyond32Bits*"
+            # initcheck does not see what cuBLASLt's kernels store in bulk, and takes it for uninitialized.
+            if [ "$tool" = initcheck ]; then filter="$filter:*MatrixProducts*"; fi
             check "$(basename "$test") under $tool" \
-                compute-sanitizer --tool "$tool" --error-exitcode 1 "$test" --gtest_brief=1 --gtest_filter=-*Beyond32Bits*
+                compute-sanitizer --tool "$tool" --error-exitcode 1 "$test" --gtest_brief=1 --gtest_filter="$filter"
         done
     done
 else

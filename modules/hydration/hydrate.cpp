@@ -82,9 +82,17 @@ Result<> hydrate_cuda(Function::State& state, std::span<const std::size_t> wante
     auto target = choose_cuda_target(artifact.manifest().targets, device->major, device->minor, options.allow_jit);
     if (!target) return std::unexpected(target.error());
     state.cuda.target = std::move(*target);
-    // What goes to the device is checked first.
-    if (auto ok = artifact.verify_constants(); !ok) return ok;
+    // Digests are checked while the constants are on their way: nothing runs before both are done.
+    Result<> verified;
+    std::jthread verifier;
+    if (!artifact.constants_verified()) try {
+            verifier = std::jthread([&] { verified = artifact.verify_constants(); });
+        } catch (const std::exception&) {
+            verified = artifact.verify_constants();  // no thread is to be had
+        }
     auto image = CudaImage::load(state.device, artifact.device_code(state.cuda.target), constants_of(artifact));
+    if (verifier.joinable()) verifier.join();
+    if (!verified) return verified;
     if (!image) return std::unexpected(image.error());
     const DeviceImage& plans = *artifact.device_image(state.cuda.target);
     for (const std::size_t i : wanted) {

@@ -1,8 +1,12 @@
 // Functions on a CUDA device against the reference interpreter: every family of kernel over shapes, strides and dtypes,
 // then streams, threads, lifetimes. Needs NVRTC beside the device.
+#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <iterator>
@@ -392,6 +396,84 @@ TEST_F(OnDevice, ThreadsThatShareAFunctionDoNotDisturbOneAnother) {
         });
     for (std::thread& thread : threads) thread.join();
     for (const std::string& problem : problems) EXPECT_EQ(problem, "");
+}
+
+TEST_F(OnDevice, StreamsOfTheCallerMayTakeTurns) {
+    const auto graph = built([](lyo::Builder& b) {
+        ValueId h = b.input("x", DType::f32, {128, 256});
+        for (int i = 0; i < 3; ++i)
+            h = b.call(
+                "softmax.int",
+                {b.call("matmul", {h, b.constant("w", filled({256, 256}, DType::f32, static_cast<std::uint64_t>(i)))}),
+                 Sym(0)});
+        b.output(h);
+    });
+    const lyo::Function function = live(graph, target_);
+    std::vector<std::vector<Tensor>> inputs, expected;
+    std::vector<cudaStream_t> streams(4);
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+        ASSERT_EQ(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking), cudaSuccess);
+        const std::vector<Tensor> host{filled({128, 256}, DType::f32, 40 + i)};
+        const auto answers = lyo::interpret(graph, host);
+        ASSERT_TRUE(answers.has_value());
+        expected.push_back(*answers);
+        inputs.push_back(on_device(host));
+    }
+    std::vector<std::vector<Tensor>> results(40);
+    for (std::size_t call = 0; call < results.size(); ++call) {
+        const std::size_t i = call % 4;
+        const auto got = function.call(inputs[i], lyo::Stream{streams[i]});
+        ASSERT_TRUE(got.has_value()) << got.error().to_string();
+        results[call] = *got;
+    }
+    for (cudaStream_t stream : streams) ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    for (std::size_t call = 0; call < results.size(); ++call)
+        ASSERT_NO_FATAL_FAILURE(expect_same(expected[call % 4], results[call], 2000, "call " + std::to_string(call)));
+    results.clear();  // the outputs go in the order of their streams, which must still be there
+    for (cudaStream_t stream : streams) cudaStreamDestroy(stream);
+}
+
+TEST_F(OnDevice, ConstantsOfEverySizeArriveWhole) {
+    for (const std::int64_t n : {1, 1000, 300'000, 1'048'577, 9'000'001}) {
+        const auto graph = built([&](lyo::Builder& b) {
+            const ValueId x = b.input("x", DType::f32, {1});
+            b.output(b.call("add.Tensor", {b.constant("c", filled({n}, DType::f32, 3)), x}));
+            b.output(b.call("add.Tensor", {b.constant("d", filled({7}, DType::f32, 4)), x}));
+        });
+        ASSERT_NO_FATAL_FAILURE(check(graph, target_, {filled({1}, DType::f32, 5)}));
+    }
+}
+
+TEST_F(OnDevice, LoadingAndUnloadingKeepsNoDeviceMemory) {
+    const auto graph = built([](lyo::Builder& b) {
+        const ValueId x = b.input("x", DType::f32, {64, 1024});
+        b.output(b.call("softmax.int",
+                        {b.call("matmul", {x, b.constant("w", filled({1024, 1024}, DType::f32, 1))}), Sym(0)}));
+    });
+    const auto bytes = lyo::compile(graph, {{target_}, false});
+    ASSERT_TRUE(bytes.has_value()) << bytes.error().to_string();
+    const auto artifact = lyo::Artifact::check(*bytes);
+    ASSERT_TRUE(artifact.has_value());
+    const std::vector<Tensor> inputs = on_device({filled({64, 1024}, DType::f32, 2)});
+    const auto once = [&] {
+        const auto function = lyo::hydrate(*artifact, lyo::Device::cuda(0));
+        ASSERT_TRUE(function.has_value()) << function.error().to_string();
+        const auto other = lyo::hydrate(*artifact, lyo::Device::cuda(0));  // two live ones at a time
+        ASSERT_TRUE(other.has_value());
+        for (int i = 0; i < 3; ++i) ASSERT_TRUE(function->call(inputs).has_value() && other->call(inputs).has_value());
+        ASSERT_TRUE(lyo::synchronize(lyo::Device::cuda(0)).has_value());
+    };
+    const auto free_bytes = [] {
+        std::size_t available = 0, total = 0;
+        EXPECT_EQ(cudaMemGetInfo(&available, &total), cudaSuccess);
+        return available;
+    };
+    for (int i = 0; i < 5; ++i) ASSERT_NO_FATAL_FAILURE(once());
+    const std::size_t before = free_bytes();
+    for (int i = 0; i < 40; ++i) ASSERT_NO_FATAL_FAILURE(once());
+    const std::size_t after = free_bytes();
+    // 40 times 8 MiB of constants would show.
+    EXPECT_LT(before - std::min(before, after), std::size_t{64} << 20);
 }
 
 TEST_F(OnDevice, AnArtifactForAnotherArchitectureIsRefusedAndSaysWhatThereIs) {

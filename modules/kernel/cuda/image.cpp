@@ -12,70 +12,95 @@ import :cuda_state;
 namespace lyo {
 namespace {
 
-/// Host memory to the device through a ring of pinned parts: threads fill one part while others are on their way. From
-/// pageable memory, the driver alone reaches a tenth of the bus.
+/// Host memory to the device through pinned memory: from pageable memory, the driver alone reaches a tenth of the bus.
+/// Several workers, since one core copies slower than the bus takes; each fills one of its two parts while the other is
+/// on its way.
 class Upload {
   public:
-    static constexpr std::size_t part_bytes = std::size_t{4} << 20, parts = 6;
+    static constexpr std::size_t part_bytes = std::size_t{2} << 20;
 
-    ~Upload() {
-        if (stream_ != nullptr) cudaStreamSynchronize(stream_);
-        for (cudaEvent_t event : events_)
-            if (event != nullptr) cudaEventDestroy(event);
-        if (stream_ != nullptr) cudaStreamDestroy(stream_);
-        if (pinned_ != nullptr) cudaFreeHost(pinned_);
+    struct Piece {
+        std::byte* to;
+        std::span<const std::byte> from;
+    };
+
+    Upload(int device, std::span<const Piece> pieces) : device_(device) {
+        for (const Piece& piece : pieces)
+            for (std::size_t at = 0; at < piece.from.size(); at += part_bytes)
+                parts_.push_back({piece.to + at, piece.from.subspan(at, std::min(part_bytes, piece.from.size() - at))});
     }
 
-    Result<> begin() {
-        auto status = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
-        if (status == cudaSuccess) status = cudaHostAlloc(&pinned_, part_bytes * parts, cudaHostAllocDefault);
-        for (cudaEvent_t& event : events_)
-            if (status == cudaSuccess) status = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-        if (status != cudaSuccess) return cuda_error(status, "constants", "no pinned memory to upload through");
-        return {};
-    }
-
-    Result<> copy(std::byte* to, std::span<const std::byte> from) {
-        for (std::size_t at = 0; at < from.size(); at += part_bytes) {
-            const std::size_t count = std::min(part_bytes, from.size() - at);
-            std::byte* part = static_cast<std::byte*>(pinned_) + next_ * part_bytes;
-            if (auto status = cudaEventSynchronize(events_[next_]); status != cudaSuccess)
-                return cuda_error(status, "constants", "an upload failed");
-            fill(part, from.subspan(at, count));
-            auto status = cudaMemcpyAsync(to + at, part, count, cudaMemcpyHostToDevice, stream_);
-            if (status == cudaSuccess) status = cudaEventRecord(events_[next_], stream_);
-            if (status != cudaSuccess) return cuda_error(status, "constants", "an upload failed");
-            next_ = (next_ + 1) % parts;
+    Result<> run() {
+        const std::size_t cores = std::max<std::size_t>(std::thread::hardware_concurrency(), 1);
+        const std::size_t workers = std::clamp<std::size_t>(std::min(cores, parts_.size() / 2), 1, 8);
+        {
+            std::vector<std::jthread> threads;
+            try {
+                for (std::size_t i = 1; i < workers; ++i) threads.emplace_back([this] { work(); });
+            } catch (const std::exception&) {
+                // No more threads are to be had: those that there are do it.
+            }
+            work();
         }
-        return {};
-    }
-
-    Result<> finish() {
-        if (const auto status = cudaStreamSynchronize(stream_); status != cudaSuccess)
-            return cuda_error(status, "constants", "an upload failed");
+        if (error_) return std::unexpected(*error_);
         return {};
     }
 
   private:
-    /// One part, by several threads: one core copies slower than the bus takes.
-    void fill(std::byte* to, std::span<const std::byte> from) {
-        constexpr std::size_t least = std::size_t{512} << 10;
-        const std::size_t workers = std::clamp<std::size_t>(
-            std::min<std::size_t>(from.size() / least, std::thread::hardware_concurrency()), 1, 8);
-        const std::size_t share = (from.size() + workers - 1) / workers;
-        std::vector<std::jthread> threads;
-        for (std::size_t i = 1; i < workers; ++i)
-            threads.emplace_back([=] {
-                const std::size_t begin = std::min(from.size(), i * share), end = std::min(from.size(), begin + share);
-                std::memcpy(to + begin, from.data() + begin, end - begin);
-            });
-        std::memcpy(to, from.data(), std::min(share, from.size()));
+    /// What one worker needs of the runtime.
+    struct Lane {
+        cudaStream_t stream = nullptr;
+        void* pinned = nullptr;
+        std::array<cudaEvent_t, 2> events{};
+
+        cudaError_t open() {
+            auto status = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+            if (status == cudaSuccess) status = cudaHostAlloc(&pinned, 2 * part_bytes, cudaHostAllocDefault);
+            for (cudaEvent_t& event : events)
+                if (status == cudaSuccess) status = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+            return status;
+        }
+        Lane() = default;
+        Lane(const Lane&) = delete;
+        Lane& operator=(const Lane&) = delete;
+        ~Lane() {
+            if (stream != nullptr) cudaStreamSynchronize(stream);
+            for (cudaEvent_t event : events)
+                if (event != nullptr) cudaEventDestroy(event);
+            if (stream != nullptr) cudaStreamDestroy(stream);
+            if (pinned != nullptr) cudaFreeHost(pinned);
+        }
+    };
+
+    void work() {
+        const CurrentDevice current(device_);
+        Lane lane;
+        auto status = lane.open();
+        for (std::size_t turn = 0; status == cudaSuccess; ++turn) {
+            const std::size_t i = next_.fetch_add(1, std::memory_order_relaxed);
+            if (i >= parts_.size()) {
+                status = cudaStreamSynchronize(lane.stream);
+                break;
+            }
+            const Piece& part = parts_[i];
+            const std::size_t side = turn % 2;
+            std::byte* pinned = static_cast<std::byte*>(lane.pinned) + side * part_bytes;
+            status = cudaEventSynchronize(lane.events[side]);
+            if (status != cudaSuccess) break;
+            std::memcpy(pinned, part.from.data(), part.from.size());
+            status = cudaMemcpyAsync(part.to, pinned, part.from.size(), cudaMemcpyHostToDevice, lane.stream);
+            if (status == cudaSuccess) status = cudaEventRecord(lane.events[side], lane.stream);
+        }
+        if (status == cudaSuccess) return;
+        const std::lock_guard lock(mutex_);
+        error_ = cuda_error(status, "constants", "an upload failed").error();
     }
 
-    cudaStream_t stream_ = nullptr;
-    void* pinned_ = nullptr;
-    std::array<cudaEvent_t, parts> events_{};
-    std::size_t next_ = 0;
+    int device_;
+    std::vector<Piece> parts_;
+    std::atomic<std::size_t> next_{0};
+    std::mutex mutex_;
+    std::optional<Error> error_;
 };
 
 Result<> upload_constants(CudaImage::State& state, std::span<const Bytes> constants) {
@@ -91,7 +116,7 @@ Result<> upload_constants(CudaImage::State& state, std::span<const Bytes> consta
     if (total == 0) return {};
     if (auto ok = state.constants.reserve(state.device, total); !ok)
         return std::unexpected(std::move(ok.error()).in("constants"));
-    // Few small ones go as one block, which costs one call; large ones through the ring.
+    // Few small ones go as one block, which costs one call; large ones through pinned parts.
     constexpr std::uint64_t small = std::uint64_t{1} << 20;
     if (total <= small) {
         std::vector<std::byte> block(total);
@@ -102,11 +127,10 @@ Result<> upload_constants(CudaImage::State& state, std::span<const Bytes> consta
         if (status != cudaSuccess) return cuda_error(status, "constants", "an upload failed");
         return {};
     }
-    Upload upload;
-    if (auto ok = upload.begin(); !ok) return ok;
+    std::vector<Upload::Piece> pieces;
     for (std::size_t i = 0; i < constants.size(); ++i)
-        if (auto ok = upload.copy(state.constants.data() + state.constant_offsets[i], constants[i]); !ok) return ok;
-    return upload.finish();
+        pieces.push_back({state.constants.data() + state.constant_offsets[i], constants[i]});
+    return Upload(state.device, pieces).run();
 }
 
 }  // namespace
