@@ -255,6 +255,13 @@ template <class T> __device__ __forceinline__ i32 op_le(T a, T b) { return a <= 
 template <class T> __device__ __forceinline__ i32 op_gt(T a, T b) { return a > b; }
 template <class T> __device__ __forceinline__ i32 op_ge(T a, T b) { return a >= b; }
 
+// An index that is not in [0, size) ends the kernel, as PyTorch's device assertion does: what it would read is not
+// there.
+__device__ __forceinline__ i64 checked_index(i64 index, i64 size) {
+    if (index < 0 || index >= size) __trap();
+    return index;
+}
+
 // `count` neighbours in memory, moved at once.
 template <class T, int count> struct alignas(sizeof(T) * count) Pack {
     T at[count];

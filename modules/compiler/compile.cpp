@@ -102,16 +102,15 @@ Result<Lowered> lower(const Flow& f, ConstantTable& constants) {
             }
         }
     };
-    const auto in_memory = [&](const Item& reader, const Access& access) {
-        if (access.base.kind != BaseId::Kind::item) return true;
-        const Item& made = f.items[access.base.index];
-        if (reader.kind == Item::Kind::matmul) return true;
+    const auto in_memory = [&](const Item& reader, const std::optional<Access>& operand) {
+        if (operand->base.kind != BaseId::Kind::item || reader.takes_address(operand)) return true;
+        const Item& made = f.items[operand->base.index];
         return !made.is_inline() && made.group != reader.group;
     };
     for (const std::uint32_t g : f.order)
         for (const std::uint32_t i : f.groups[g].items)
             for (const auto& o : f.items[i].operands)
-                if (o && in_memory(f.items[i], *o)) read(*o);
+                if (o && in_memory(f.items[i], o)) read(*o);
     for (const Access& o : f.outputs)
         if (!is_whole_item(f, o) && !(o.base.kind == BaseId::Kind::item && f.items[o.base.index].is_inline())) read(o);
 

@@ -93,6 +93,22 @@ Scalar LoopWriter::iota(std::uint16_t operand) {
     return write(i, DType::i64);
 }
 
+Scalar LoopWriter::load_at(std::uint16_t operand, Scalar index, DType dtype) {
+    wide_.back().push_back({0, index.id, 0, 0});
+    Instr i{ScalarOp::load_at, class_of(dtype)};
+    i.b = operand;
+    return write(i, dtype);
+}
+
+Scalar LoopWriter::check_index(Scalar index, const Sym& size) {
+    const std::uint32_t expr = exprs_(size);
+    Instr i{ScalarOp::check_index, RegClass::i64};
+    too_many_ = too_many_ || expr > std::numeric_limits<std::uint16_t>::max();
+    i.b = static_cast<std::uint16_t>(expr);
+    wide_.back().push_back({0, index.id, 0, 0});
+    return write(i, DType::i64);
+}
+
 void LoopWriter::store(std::uint16_t operand, Scalar value) {
     wide_.back().push_back({0, value.id, 0, 0});
     Instr i{ScalarOp::store, class_of(operands_[operand].dtype)};

@@ -31,6 +31,9 @@ class LoopWriter final : public ScalarEmitter {
     Scalar size(const Sym& value) override;
     Scalar cast(Scalar a, DType dtype) override;
     Scalar round_to(Scalar a, DType dtype) override;
+    Scalar check_index(Scalar index, const Sym& size) override;
+    /// The element of an operand that lies `index` (i64) elements behind its own place.
+    Scalar load_at(std::uint16_t operand, Scalar index, DType dtype);
     DType dtype(Scalar a) const noexcept override { return values_[a.id].dtype; }
 
     /// Operands, constants, phases of the loop, with registers assigned. Errors: limit_exceeded.

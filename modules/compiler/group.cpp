@@ -42,10 +42,9 @@ bool reads_in_place(const Access& access, const Shape& reader, const Item& item,
 namespace {
 
 /// Reading an inline item costs no memory, except for kernels that take addresses.
-bool reads_memory(const Flow& f, const Item& reader, const Access& access) {
-    if (access.base.kind != BaseId::Kind::item) return false;
-    const bool takes_address = reader.kind == Item::Kind::matmul;
-    return takes_address || !f.items[access.base.index].is_inline();
+bool reads_memory(const Flow& f, const Item& reader, const std::optional<Access>& operand) {
+    if (!operand || operand->base.kind != BaseId::Kind::item) return false;
+    return reader.takes_address(operand) || !f.items[operand->base.index].is_inline();
 }
 
 class Grouper {
@@ -69,7 +68,8 @@ class Grouper {
             const Item& item = f_.items[i];
             if (item.kind == Item::Kind::matmul || item.kind == Item::Kind::cat || item.is_inline()) continue;
             for (const auto& o : item.operands)
-                if (o && reads_memory(f_, item, *o)) merge(f_.items[o->base.index].group, f_.items[i].group);
+                if (reads_memory(f_, item, o) && !item.takes_address(o))
+                    merge(f_.items[o->base.index].group, f_.items[i].group);
         }
         drop_unread();
         order();
@@ -80,7 +80,7 @@ class Grouper {
         std::set<std::uint32_t> out;
         for (const std::uint32_t i : f_.groups[g].items)
             for (const auto& o : f_.items[i].operands)
-                if (o && reads_memory(f_, f_.items[i], *o)) {
+                if (reads_memory(f_, f_.items[i], o)) {
                     const std::uint32_t other = f_.items[o->base.index].group;
                     if (other != g) out.insert(other);
                 }
@@ -132,9 +132,9 @@ class Grouper {
             const Item& reader = f_.items[i];
             const Shape& shape = reader.kind == Item::Kind::reduction ? out.space : reader.type.shape;
             for (const auto& o : reader.operands) {
-                if (!o || o->base.kind != BaseId::Kind::item || !reads_memory(f_, reader, *o)) continue;
+                if (!reads_memory(f_, reader, o)) continue;
                 if (!std::binary_search(out.items.begin(), out.items.end(), o->base.index)) continue;
-                if (reader.kind == Item::Kind::matmul) return std::nullopt;
+                if (reader.takes_address(o)) return std::nullopt;
                 if (!reads_in_place(*o, shape, f_.items[o->base.index], out)) return std::nullopt;
             }
         }
@@ -155,7 +155,7 @@ class Grouper {
         std::set<std::uint32_t> needed;
         for (const Item& item : f_.items)
             for (const auto& o : item.operands)
-                if (o && reads_memory(f_, item, *o)) needed.insert(f_.items[o->base.index].group);
+                if (reads_memory(f_, item, o)) needed.insert(f_.items[o->base.index].group);
         for (const Access& o : f_.outputs)
             if (o.base.kind == BaseId::Kind::item) needed.insert(f_.items[o.base.index].group);
         for (std::uint32_t g = 0; g < f_.groups.size(); ++g)

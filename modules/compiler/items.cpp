@@ -113,6 +113,21 @@ class ItemMaker {
         } else if (def.core == Core::matmul) {
             item.kind = Item::Kind::matmul;
             item.operands = {get(view.tensor(0)), get(view.tensor(1))};
+        } else if (def.core == Core::take) {
+            item.kind = Item::Kind::take;
+            const ValueId self = view.tensor(0);
+            Access from = get(self);
+            if (from.view.offset != Sym(0) || from.view.shape != shape_of(f_, from.base) ||
+                from.view.strides != row_major(from.view.shape)) {
+                // Positions are those of row-major memory.
+                Item copy;
+                copy.kind = Item::Kind::copy;
+                copy.type = graph_.type(self);
+                copy.operands.push_back(from);
+                from = push(std::move(copy));
+                set(self, from);
+            }
+            item.operands = {from, get(view.tensor(1))};
         } else if (def.core == Core::cat) {
             item.kind = Item::Kind::cat;
             for (const auto& id : view.tensors(0))

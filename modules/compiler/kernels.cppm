@@ -26,7 +26,7 @@ struct Access {
 
 /// One operation. Its operands broadcast to its shape, right-aligned.
 struct Item {
-    enum class Kind : std::uint8_t { pointwise, copy, arange, reduction, matmul, cat };
+    enum class Kind : std::uint8_t { pointwise, copy, arange, reduction, matmul, cat, take };
     Kind kind = Kind::pointwise;
     const Node* node = nullptr;
     TensorType type;
@@ -37,6 +37,10 @@ struct Item {
     std::size_t cat_dim = 0;
     std::uint32_t group = 0;
 
+    /// Operand `o` is needed as memory: a factor of a product, what elements are taken from.
+    bool takes_address(const std::optional<Access>& o) const noexcept {
+        return kind == Kind::matmul || (kind == Kind::take && &o == operands.data());
+    }
     /// No tensor is read: its value is written into whoever uses it.
     bool is_inline() const noexcept;
 };

@@ -128,6 +128,10 @@ class GroupLowering {
     Scalar compute(const Item& item, const Shape& reader, const Access* through) {
         if (item.kind == Item::Kind::copy) return read(*item.operands[0], reader);
         if (item.kind == Item::Kind::arange) return arange(item, reader, through);
+        if (item.kind == Item::Kind::take) {
+            const Operand from = memory_operand(c_, item.operands[0]->base, 0, Shape(axes_.size(), Sym(0)));
+            return writer_.load_at(writer_.operand(from), read(*item.operands[1], reader), from.dtype);
+        }
         std::vector<Scalar> operands;
         for (const auto& o : item.operands) operands.push_back(o ? read(*o, reader) : Scalar{});
         const NodeView view(*c_.f.graph, *item.node->op, item.node->arguments);

@@ -126,7 +126,7 @@ struct Registry {
 
     Registry() {
         for (const auto family : {ops::unary(), ops::binary(), ops::cast(), ops::view(), ops::reduction(), ops::norm(),
-                                  ops::matmul(), ops::creation(), ops::join(), ops::window()})
+                                  ops::matmul(), ops::creation(), ops::join(), ops::window(), ops::indexing()})
             for (const OpDef& def : family) ops.push_back(read_op(def));
         for (const Op& op : ops) by_name.emplace(op.name, &op);
         for (const auto& [name, op] : by_name) sorted.push_back(op);

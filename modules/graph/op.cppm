@@ -150,6 +150,8 @@ export class ScalarEmitter {
     /// Conversion that also rounds to f16 or bf16 (an explicit cast in the model).
     virtual Scalar round_to(Scalar a, DType dtype) = 0;
     virtual DType dtype(Scalar a) const noexcept = 0;
+    /// An i64 that must be in [0, size): the call fails with index_out_of_range where it is not.
+    virtual Scalar check_index(Scalar index, const Sym& size) = 0;
 };
 
 /// A strided window on a row-major tensor: offset and strides in elements.
@@ -182,6 +184,7 @@ export enum class Core : std::uint8_t {
     matmul,     ///< [batch..., m, k] x [batch..., k, n], batches broadcast
     cat,        ///< tensors (all of the result's dtype and rank), dim
     arange,     ///< start, end, step: values start + i*step
+    take,       ///< self, index (i64): the elements of self at row-major positions, which are within it
 };
 
 /// One entry of the table.

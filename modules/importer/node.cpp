@@ -103,8 +103,13 @@ Result<> ProgramImporter::add_node(const Json& node) {
     if (const Json* outputs = node.find("outputs"); outputs != nullptr && outputs->array() != nullptr)
         for (const Json& output : *outputs->array()) {
             const auto kind = tagged(output);
-            if (!kind || kind->tag != "as_tensor") continue;
-            if (const auto made = string_member(*kind->value, "name")) cells_[**made] = std::make_shared<Cell>();
+            if (!kind) continue;
+            const auto forget = [&](const Json& tensor) {
+                if (const auto made = string_member(tensor, "name")) cells_[**made] = std::make_shared<Cell>();
+            };
+            if (kind->tag == "as_tensor") forget(*kind->value);
+            if (kind->tag == "as_tensors" && kind->value->array() != nullptr)
+                for (const Json& item : *kind->value->array()) forget(item);
         }
     return std::unexpected(std::move(ok.error()).in(place));
 }

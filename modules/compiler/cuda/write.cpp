@@ -258,9 +258,14 @@ class LoopSource {
             case ScalarOp::select:
                 define(i, i.cls, cat(regs_[i.a], " != 0 ? ", regs_[i.b], " : ", regs_[i.c]));
                 return {};
-            case ScalarOp::load_at:
+            case ScalarOp::load_at: {
+                const View& v = g_.views[i.b];
+                define(i, i.cls, cat("reg(", address(v), "[(i64)(", place(v, within_row), ") + ", regs_[i.a], "])"));
+                return {};
+            }
             case ScalarOp::check_index:
-                return fail(ErrorCode::unsupported_operator, "cuda", "indexed reads have no CUDA kernel");
+                define(i, i.cls, cat("checked_index(", regs_[i.a], ", ", args_.size(sym_(i.b)), ")"));
+                return {};
             default:
                 break;
         }

@@ -392,6 +392,18 @@ class Evaluator final : public ScalarEmitter {
         return out;
     }
     DType dtype(Scalar a) const noexcept override { return columns_[a.id].dtype; }
+    Scalar check_index(Scalar index, const Sym& size) override {
+        const auto limit = context_.dims({size});
+        if (!limit) {
+            error_ = limit.error();
+            return index;
+        }
+        for (const std::int64_t i : columns_[index.id].ints)
+            if (!error_ && (i < 0 || i >= (*limit)[0]))
+                error_ = Error{ErrorCode::index_out_of_range, cat("index: expected in [0, ", (*limit)[0], "), got ", i),
+                               std::string(context_.node().place())};
+        return index;
+    }
 
   private:
     HostTensor& make(DType dtype) {
