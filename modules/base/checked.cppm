@@ -37,6 +37,10 @@ export constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) noexcept
     const std::int64_t q = a / b;
     return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
 }
-export constexpr std::int64_t floor_mod(std::int64_t a, std::int64_t b) noexcept { return a - floor_div(a, b) * b; }
+export constexpr std::int64_t floor_mod(std::int64_t a, std::int64_t b) noexcept {
+    // Not a - floor_div(a, b) * b: that product overflows for 1 and the smallest integer.
+    const std::int64_t r = a % b;
+    return (r != 0 && (r < 0) != (b < 0)) ? r + b : r;
+}
 
 }  // namespace lyo

@@ -43,6 +43,10 @@ TEST(FloorDiv, FollowsPythonForEverySign) {
             EXPECT_TRUE(r == 0 || (r < 0) == (b < 0)) << a << " mod " << b;
             EXPECT_LT(r < 0 ? -r : r, b < 0 ? -b : b);
         }
+    EXPECT_EQ(lyo::floor_mod(1, lowest), lowest + 1);
+    EXPECT_EQ(lyo::floor_mod(-1, lowest), -1);
+    EXPECT_EQ(lyo::floor_mod(lowest, highest), highest - 1);
+    EXPECT_EQ(lyo::floor_mod(highest, lowest), -1);
 }
 
 }  // namespace
