@@ -1,6 +1,7 @@
 module;
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -138,9 +139,19 @@ std::string_view fill(int fd, std::span<const std::byte> data) {
     return ::fsync(fd) != 0 ? "sync" : "";
 }
 
-}  // namespace
+/// The regular file that `path` leads to, or `path` where there is none yet.
+Result<std::string> destination(const std::string& path) {
+    struct stat info{};
+    if (::stat(path.c_str(), &info) != 0) return path;
+    if (!S_ISREG(info.st_mode)) return fail(ErrorCode::file, path, "not a regular file");
+    char* const resolved = ::realpath(path.c_str(), nullptr);
+    if (resolved == nullptr) return system_error(path, "resolve", errno);
+    std::string out = resolved;
+    ::free(resolved);
+    return out;
+}
 
-Result<> write_file(const std::string& path, std::span<const std::byte> data) {
+Result<> replace_file(const std::string& path, std::span<const std::byte> data) {
     std::string temporary;
     Descriptor fd(open_unnamed(path));
     if (fd.get() >= 0) {
@@ -165,6 +176,14 @@ Result<> write_file(const std::string& path, std::span<const std::byte> data) {
         return system_error(path, "rename", code);
     }
     return {};
+}
+
+}  // namespace
+
+Result<> write_file(const std::string& path, std::span<const std::byte> data) {
+    const auto to = destination(path);
+    if (!to) return std::unexpected(to.error());
+    return replace_file(*to, data);
 }
 
 }  // namespace lyo

@@ -16,7 +16,8 @@ export [[nodiscard]] Result<Bytes> read_file(const std::string& path, std::uint6
 export [[nodiscard]] Result<Bytes> map_file(const std::string& path);
 
 /// Writes `data` beside `path`, syncs, and renames over `path`: readers see the old file or the new one, and a
-/// failure leaves the old one. Errors: file.
+/// failure leaves the old one. A link is followed: the file it leads to is replaced. Errors: file (also for a path that
+/// leads to a folder, a device, a pipe or a socket, which a rename would destroy).
 export [[nodiscard]] Result<> write_file(const std::string& path, std::span<const std::byte> data);
 
 }  // namespace lyo

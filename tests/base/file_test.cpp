@@ -107,6 +107,28 @@ TEST_F(File, WhatCannotBeReplacedLeavesNothingBehind) {
               path("none/f") + ": cannot create a file beside it: No such file or directory");
 }
 
+TEST_F(File, WhatIsNotARegularFileIsNeverReplaced) {
+    ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+    fs::create_symlink("pipe", path("link"));
+    for (const char* name : {"pipe", "link"}) {
+        const auto written = lyo::write_file(path(name), bytes("text"));
+        ASSERT_FALSE(written.has_value());
+        EXPECT_EQ(written.error().to_string(), path(name) + ": not a regular file");
+    }
+    EXPECT_TRUE(fs::is_fifo(fs::symlink_status(path("pipe"))));
+    EXPECT_TRUE(fs::is_symlink(fs::symlink_status(path("link"))));
+    EXPECT_EQ(names(), (std::vector<std::string>{"link", "pipe"}));
+}
+
+TEST_F(File, ALinkStaysAndLeadsToTheNewContent) {
+    fs::create_directory(folder_ / "other");
+    ASSERT_TRUE(lyo::write_file(path("other/f"), bytes("old")).has_value());
+    fs::create_symlink("other/f", path("link"));
+    ASSERT_TRUE(lyo::write_file(path("link"), bytes("new")).has_value());
+    EXPECT_TRUE(fs::is_symlink(fs::symlink_status(path("link"))));
+    EXPECT_EQ(lyo::read_file(path("other/f"))->text(), "new");
+}
+
 TEST_F(File, ALeftoverOfAKilledProcessIsNoHindrance) {
     const std::string leftover = path("f") + "." + std::to_string(::getpid()) + ".";
     for (int i = 0; i < 50; ++i) std::ofstream(leftover + std::to_string(i) + ".tmp") << "half";
