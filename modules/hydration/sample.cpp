@@ -24,8 +24,10 @@ class Stream {
 };
 
 /// Looks for values of the symbols: the preferred one for all, then other values for all, then changes of one symbol at
-/// a time that bring the guards nearer to holding.
+/// a time that bring the guards nearer to holding, from several beginnings.
 class SizeSearch {
+    static constexpr std::size_t patience = 48;
+
   public:
     SizeSearch(const FunctionSpec& spec, std::uint64_t seed, std::uint64_t max_elements)
         : spec_(spec), stream_(seed), max_elements_(max_elements), values_(spec.exprs.size()) {
@@ -57,7 +59,15 @@ class SizeSearch {
             if (tries(now)) return values_;
             if (now.empty()) return refused();
         }
-        while (attempts-- > 0) {
+        for (std::size_t steps = 0; attempts-- > 0; ++steps) {
+            if (steps == patience) {  // nothing nearer is one change away: from somewhere else, then
+                for (std::size_t s = 0; s < now.size(); ++s)
+                    now[s] = clamp(s, candidates_[stream_.below(candidates_.size())]);
+                nearest = std::numeric_limits<double>::infinity();
+                steps = 0;
+                if (tries(now)) return values_;
+                continue;
+            }
             now = best;
             const std::size_t s = stream_.below(now.size());
             switch (stream_.below(4)) {
