@@ -24,10 +24,28 @@ void device_option(CLI::App* c, DeviceArgs& args) {
     c->add_option("--device", args.device, "cpu or cuda:N")->capture_default_str();
 }
 
+/// A number above 0, or 0 too unless `strict`; the library's own checks let NaN through.
+CLI::Validator finite(bool strict) {
+    const std::string wanted = strict ? "above 0" : "of at least 0";
+    return {[=](std::string& text) -> std::string {
+                double value = 0;
+                const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+                const bool good = error == std::errc{} && end == text.data() + text.size() && std::isfinite(value) &&
+                                  (strict ? value > 0 : value >= 0);
+                return good ? "" : cat("expected a number ", wanted, ", got ", text);
+            },
+            ""};
+}
+
 int run_command(int argc, char** argv) {
     CLI::App app("lyo: compiled tensor functions as artifacts", "lyo");
     app.set_version_flag("--version", "lyo 0.1.0");
-    app.require_subcommand(1);
+    app.require_subcommand(0, 1);  // none is reported below: the library would blame it for a misspelt one, too
+    app.failure_message([](const CLI::App*, const CLI::Error& e) {
+        std::string what = e.what();
+        std::ranges::replace(what, '\n', ' ');
+        return cat("lyo: ", what, " (lyo --help says what there is)\n");
+    });
     app.footer("Exit status: 0 done, 1 the answer is no, 2 wrong usage, 3 the machine could not.");
     Console console;
     std::function<int()> go;
@@ -48,8 +66,8 @@ int run_command(int argc, char** argv) {
     c->add_option("artifact", check_args.artifact, "The artifact")->required();
     c->add_option("io", check_args.io, "A safetensors file with input.0, ... and output.0, ...")->required();
     device_option(c, check_args);
-    c->add_option("--rtol", check_args.rtol, "Relative tolerance (default: by dtype)")->check(CLI::NonNegativeNumber);
-    c->add_option("--atol", check_args.atol, "Absolute tolerance (default: by dtype)")->check(CLI::NonNegativeNumber);
+    c->add_option("--rtol", check_args.rtol, "Relative tolerance (default: by dtype)")->check(finite(false));
+    c->add_option("--atol", check_args.atol, "Absolute tolerance (default: by dtype)")->check(finite(false));
     c->add_option("--strides", check_args.strides,
                   "INPUT=S0,S1,...: lay the input out with these strides first; may be repeated");
     c->callback([&] { go = [&] { return check(check_args, console); }; });
@@ -95,7 +113,7 @@ int run_command(int argc, char** argv) {
     c->add_option("artifact", bench_args.artifact, "The artifact")->required();
     c->add_option("--seconds", bench_args.seconds, "How long to measure each")
         ->capture_default_str()
-        ->check(CLI::PositiveNumber);
+        ->check(finite(true));
     device_option(c, bench_args);
     c->callback([&] { go = [&] { return bench(bench_args, console); }; });
 
@@ -112,6 +130,7 @@ int run_command(int argc, char** argv) {
     } catch (const CLI::ParseError& e) {
         return app.exit(e) == 0 ? done : usage;
     }
+    if (!go) return console.fail({ErrorCode::invalid_argument, "expected a command (lyo --help lists them)", {}});
     const int status = go();
     if (!flush_output()) return console.fail({ErrorCode::file, "cannot be written", "standard output"});
     return status;

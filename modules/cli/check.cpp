@@ -93,7 +93,9 @@ Result<Recorded> read_recorded(const std::string& path, const FunctionSpec& spec
         if (index >= count)
             return mismatch(ErrorCode::guard_failed, path, input ? "inputs" : "outputs", count,
                             cat("one named ", t.name));
-        (input ? out.inputs : out.outputs).emplace(index, t.tensor);
+        // "input.0" and "input.00" are two names and one number.
+        if (!(input ? out.inputs : out.outputs).emplace(index, t.tensor).second)
+            return fail(ErrorCode::bad_archive, path, t.name, " is there twice");
     }
     for (std::size_t i = 0; i < spec.inputs.size(); ++i)
         if (!out.inputs.contains(i))

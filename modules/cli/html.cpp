@@ -71,6 +71,12 @@ std::string step_text(const Step& step) {
                " instructions in ", loop.phases.size(), " phases");
 }
 
+std::string step_text(const DeviceStep& step) {
+    if (const auto* launch = std::get_if<Launch>(&step))
+        return cat("kernel ", launch->kernel, ", blocks of ", launch->threads, " threads");
+    return cat("matrix product of ", to_string(std::get<Product>(step).dtype), " by the device's library");
+}
+
 void add_function(Page& page, const Artifact& artifact, std::size_t index) {
     const FunctionSpec& f = artifact.functions().functions[index];
     page.heading(cat("function ", f.name));
@@ -95,6 +101,13 @@ void add_function(Page& page, const Artifact& artifact, std::size_t index) {
         for (std::size_t i = 0; i < steps.size(); ++i) page.row({std::to_string(i), step_text(steps[i])});
         page.end_table();
     }
+    for (const std::string& target : artifact.manifest().targets)
+        if (const DeviceImage* image = artifact.device_image(target)) {
+            page.table({cat(target, " step"), "what"});
+            const auto& steps = image->programs[index].steps;
+            for (std::size_t i = 0; i < steps.size(); ++i) page.row({std::to_string(i), step_text(steps[i])});
+            page.end_table();
+        }
 }
 
 }  // namespace

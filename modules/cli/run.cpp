@@ -15,6 +15,8 @@ Result<> add_inputs(const std::string& option, std::map<std::string, Tensor>& to
     };
     const auto equals = option.find('=');
     const std::string path = equals == std::string::npos ? option : option.substr(equals + 1);
+    if (path.empty() || equals == 0)
+        return mismatch(ErrorCode::invalid_argument, "--in", "form", "FILE.safetensors or NAME=FILE.npy", option);
     const auto bytes = read_file(path);
     if (!bytes) return std::unexpected(bytes.error());
     if (equals != std::string::npos) {

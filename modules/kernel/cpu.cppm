@@ -25,6 +25,8 @@ export class CpuProgram {
     const FunctionSpec& function() const noexcept { return *function_; }
     /// "avx512", ...: the kernels in use.
     static std::string_view instruction_set() noexcept;
+    /// Whether large products find oneDNN; opens it.
+    static bool has_onednn() noexcept;
 
   private:
     friend class CpuWorkspace;

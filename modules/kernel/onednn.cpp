@@ -27,6 +27,11 @@ Sgemm find_sgemm() noexcept {
     return nullptr;
 }
 
+Sgemm sgemm() noexcept {
+    static const Sgemm found = find_sgemm();
+    return found;
+}
+
 /// A factor as BLAS describes it: transposed or not, and its leading dimension; nullopt where neither stride is 1.
 struct Factor {
     char transposed;
@@ -41,6 +46,8 @@ std::optional<Factor> factor(std::int64_t rows, std::int64_t columns, std::int64
 
 }  // namespace
 
+bool CpuProgram::has_onednn() noexcept { return sgemm() != nullptr; }
+
 bool large_gemm(const cpu::GemmCall& call) noexcept {
     // Below this many multiplications the library's own overhead is what it would cost.
     constexpr std::int64_t worthwhile = std::int64_t{1} << 21;
@@ -53,11 +60,11 @@ bool large_gemm(const cpu::GemmCall& call) noexcept {
     const auto a = factor(call.m, call.k, call.a_m, call.a_k);
     const auto b = factor(call.k, call.n, call.b_k, call.b_n);
     if (!a || !b) return false;
-    static const Sgemm sgemm = find_sgemm();
-    return sgemm != nullptr &&
-           sgemm(a->transposed, b->transposed, call.m, call.n, call.k, 1.0f, reinterpret_cast<const float*>(call.a),
-                 a->leading, reinterpret_cast<const float*>(call.b), b->leading, 0.0f, static_cast<float*>(call.c),
-                 call.n) == 0;
+    const Sgemm multiply = sgemm();
+    return multiply != nullptr &&
+           multiply(a->transposed, b->transposed, call.m, call.n, call.k, 1.0f, reinterpret_cast<const float*>(call.a),
+                    a->leading, reinterpret_cast<const float*>(call.b), b->leading, 0.0f, static_cast<float*>(call.c),
+                    call.n) == 0;
 }
 
 }  // namespace lyo

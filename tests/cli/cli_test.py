@@ -3,7 +3,9 @@
 import json
 import os
 import pathlib
+import resource
 import shutil
+import stat
 import struct
 import subprocess
 import tempfile
@@ -15,10 +17,10 @@ CASES = pathlib.Path(os.environ["CASES"])
 SEED = CASES / "seed_mlp"
 
 
-def lyo(*arguments, env=None, cwd=None, stdout=subprocess.PIPE):
+def lyo(*arguments, env=None, program=LYO, stdout=subprocess.PIPE, **more):
     environment = dict(os.environ, **(env or {}))
-    return subprocess.run([LYO, *map(str, arguments)], env=environment, cwd=cwd, stdout=stdout, stderr=subprocess.PIPE, text=True,
-                          timeout=120)
+    return subprocess.run([program, *map(str, arguments)], env=environment, stdout=stdout, stderr=subprocess.PIPE, text=True,
+                          timeout=120, **more)
 
 
 def read_safetensors(path):
@@ -86,6 +88,36 @@ class Program(unittest.TestCase):
         write_safetensors(wrong, tensors)
         self.expect(lyo("check", self.artifact, wrong), 1, "rank: expected 2, got 1")
 
+    def test_check_refuses_answers_of_another_kind_and_names_it_does_not_know(self):
+        wrong = self.dir / "wrong.safetensors"
+        good = read_safetensors(SEED / "io.safetensors")
+        dtype, shape, data = good["output.0"]
+        for changes, message in (({"output.0": ("I32", shape, data)}, "dtype: expected i32, got f32: fail"),
+                                 ({"output.0": (dtype, [16], data)}, "shape: expected [16], got [2, 8]: fail"),
+                                 ({"output.1": good["output.0"]}, "outputs: expected 1, got one named output.1"),
+                                 ({"input.7": good["input.0"]}, "inputs: expected 1, got one named input.7"),
+                                 ({"input.00": good["input.0"]}, "is there twice"),
+                                 ({"answer": good["output.0"]}, "expected input.N or output.N, got answer")):
+            write_safetensors(wrong, {**good, **changes})
+            self.expect(lyo("check", self.artifact, wrong), 1, message)
+        write_safetensors(wrong, {"input.0": good["input.0"]})
+        self.expect(lyo("check", self.artifact, wrong), 1, "holds no output to compare with")
+
+    def test_check_takes_nan_for_nan_and_for_nothing_else(self):
+        wrong = self.dir / "wrong.safetensors"
+        tensors = read_safetensors(SEED / "io.safetensors")
+        dtype, shape, data = tensors["output.0"]
+        tensors["output.0"] = (dtype, shape, struct.pack("<f", float("nan")) + data[4:])
+        write_safetensors(wrong, tensors)
+        self.expect(lyo("check", self.artifact, wrong, "--rtol", "1e30", "--atol", "1e30"), 1, "1 of", "the first at 0", ": fail")
+        dtype, shape, data = tensors["input.0"]
+        tensors["input.0"] = (dtype, shape, struct.pack("<f", float("nan")) * (len(data) // 4))
+        dtype, shape, data = tensors["output.0"]
+        tensors["output.0"] = (dtype, shape, struct.pack("<f", float("nan")) * (len(data) // 4))
+        write_safetensors(wrong, tensors)
+        # relu keeps NaN, so every output is one.
+        self.expect(lyo("check", self.artifact, wrong), 0, "max abs error 0", ": pass")
+
     def test_check_lays_inputs_out_with_given_strides(self):
         artifact = self.dir / "n.lyo"
         case = CASES / "noncontiguous_input"
@@ -108,17 +140,25 @@ class Program(unittest.TestCase):
         self.assertEqual((self.dir / "y.npy").read_bytes()[-64:], made[2])
         self.expect(lyo("run", self.artifact, "--in", f"z={npy}", "--out", out), 2, "the inputs are x")
         self.expect(lyo("run", self.artifact, "--in", f"x={npy}", "--out", self.dir / "y.txt"), 2, "--out")
+        for malformed in ("x=", f"={npy}"):
+            self.expect(lyo("run", self.artifact, "--in", malformed, "--out", self.dir / "z.npy"), 2, "NAME=FILE.npy, got")
+        self.expect(lyo("run", self.artifact, "--in", f"x={npy}", "--in", f"x={npy}", "--out", self.dir / "z.npy"), 2, "twice")
+        self.expect(lyo("run", self.artifact, "--out", self.dir / "z.npy"), 2, "input x is not given")
+        self.assertFalse((self.dir / "z.npy").exists())
 
     def test_roundtrip_is_silent_under_cmp(self):
         copy = self.dir / "copy.lyo"
         self.expect(lyo("roundtrip", self.artifact, "-o", copy), 0, "identical", "3 calls")
         self.assertEqual(copy.read_bytes(), self.artifact.read_bytes())
+        report = json.loads(lyo("roundtrip", self.artifact, "--json").stdout)
+        self.assertTrue(report["serialized_identical"] and report["encoded_identical"])
 
     def test_verify_names_the_place_of_any_change(self):
-        self.expect(lyo("verify", self.artifact), 0, "valid")
+        self.expect(lyo("verify", self.artifact), 0, "valid", "every digest")
+        self.assertIn("digests", json.loads(lyo("verify", self.artifact, "--json").stdout)["checked"])
         good = self.artifact.read_bytes()
         bad = self.dir / "bad.lyo"
-        for at in range(0, len(good), max(1, len(good) // 60)):
+        for at in range(0, len(good), max(1, len(good) // 100)):
             bad.write_bytes(good[:at] + bytes([good[at] ^ 0x40]) + good[at + 1:])
             result = lyo("verify", bad)
             self.expect(result, 1, bad)
@@ -134,6 +174,11 @@ class Program(unittest.TestCase):
         page = self.dir / "page.html"
         self.expect(lyo("inspect", self.artifact, "--html", page), 0)
         self.assertIn("linear1.weight", page.read_text())
+        named = self.dir / "<script>alert(1)&'\".lyo"
+        shutil.copy(self.artifact, named)
+        self.expect(lyo("inspect", named, "--html", page), 0)
+        self.assertNotIn("<script", page.read_text())
+        self.assertIn("&lt;script&gt;alert(1)&amp;&#39;&quot;.lyo", page.read_text())
 
     def test_diff_says_what_differs(self):
         self.expect(lyo("diff", self.artifact, self.artifact), 0, "identical")
@@ -143,9 +188,13 @@ class Program(unittest.TestCase):
         self.assertFalse(json.loads(lyo("diff", self.artifact, other, "--json").stdout)["identical"])
 
     def test_bench_and_doctor_answer_programs(self):
-        names = [t["name"] for t in json.loads(lyo("bench", self.artifact, "--seconds", "0.01", "--json").stdout)["times_ns"]]
-        self.assertEqual(names, ["open, validate, hydrate", "call", "call into given outputs", "serialize"])
-        self.expect(lyo("doctor"), 0, "cpu kernels")
+        times = json.loads(lyo("bench", self.artifact, "--seconds", "0.01", "--json").stdout)["times_ns"]
+        self.assertEqual([t["name"] for t in times], ["open, validate, hydrate", "call", "call into given outputs", "serialize"])
+        for t in times:
+            self.assertTrue(0 < t["p10"] <= t["median"] <= t["p90"], t)
+        self.expect(lyo("doctor"), 0, "cpu kernels: ", "onednn: ", "cuda")
+        self.expect(lyo("doctor", self.dir / "missing"), 3, self.dir / "missing")
+        self.expect(lyo("doctor", SEED / "model.pt2"), 1, "not a lyo artifact")
         self.expect(lyo("doctor", self.artifact), 0, "on cpu: runs, with image cpu")
         report = json.loads(lyo("doctor", self.artifact, "--json").stdout)
         self.assertTrue(report["artifact"]["cpu"]["runs"])
@@ -157,11 +206,19 @@ class Program(unittest.TestCase):
                           ["compile", SEED / "model.pt2", "-o", self.dir / "x", "--target", "abacus"],
                           ["compile", SEED / "model.pt2", "-o", self.dir / "x", "--cache", "somewhere"],
                           ["roundtrip", self.artifact, "--device", "abacus"], ["verify", self.artifact, "--frob"],
-                          ["check", self.artifact, SEED / "io.safetensors", "--rtol", "-1"]):
-            self.expect(lyo(*arguments), 2)
+                          ["check", self.artifact, SEED / "io.safetensors", "--rtol", "-1"],
+                          ["check", self.artifact, SEED / "io.safetensors", "--atol", "nan"],
+                          ["check", self.artifact, SEED / "io.safetensors", "--rtol", "inf"],
+                          ["bench", self.artifact, "--seconds", "0"], ["inspect", self.artifact, "and", "more"]):
+            result = lyo(*arguments)
+            self.expect(result, 2)
+            self.assertRegex(result.stderr, r"^lyo: [^\n]+\n$")
+            self.assertEqual(result.stdout, "")
         self.assertFalse((self.dir / "x").exists())
         for arguments in (["--help"], ["--version"], ["compile", "--help"]):
             self.expect(lyo(*arguments), 0)
+        for command in ("compile", "check", "run", "roundtrip", "verify", "inspect", "diff", "bench", "doctor"):
+            self.expect(lyo(command, "--help"), 0, f"Example: lyo {command} ")
 
     def test_what_the_machine_cannot_do_is_status_3_and_names_the_file(self):
         missing = self.dir / "missing"
@@ -174,6 +231,45 @@ class Program(unittest.TestCase):
         if os.path.exists("/dev/full"):
             with open("/dev/full", "w") as full:
                 self.expect(lyo("inspect", self.artifact, stdout=full), 3, "standard output")
+
+    def test_a_pipe_is_no_file_to_read(self):
+        pipe = self.dir / "pipe"
+        os.mkfifo(pipe)
+        for arguments in (["verify", pipe], ["inspect", pipe], ["diff", self.artifact, pipe], ["check", self.artifact, pipe],
+                          ["compile", pipe, "-o", self.dir / "x"],
+                          ["run", self.artifact, "--in", pipe, "--out", self.dir / "x.npy"]):
+            self.expect(lyo(*arguments), 3, pipe, "not a regular file")
+
+    def test_what_is_not_a_regular_file_is_never_replaced(self):
+        pipe, link, folder = self.dir / "pipe.safetensors", self.dir / "link.safetensors", self.dir / "folder.safetensors"
+        os.mkfifo(pipe)
+        link.symlink_to(pipe)
+        folder.mkdir()
+        for out in (pipe, link, folder):
+            for arguments in (["compile", SEED / "model.pt2", "-o", out], ["roundtrip", self.artifact, "-o", out],
+                              ["inspect", self.artifact, "--html", out],
+                              ["run", self.artifact, "--in", SEED / "io.safetensors", "--out", out]):
+                self.expect(lyo(*arguments), 3, out, "not a regular file")
+        self.assertTrue(stat.S_ISFIFO(pipe.lstat().st_mode) and link.is_symlink() and folder.is_dir())
+
+    def test_a_full_disk_and_a_folder_that_may_not_be_written_are_status_3_and_leave_nothing(self):
+        target = self.dir / "target"
+        target.mkdir()
+        old = target / "old.lyo"
+        old.write_text("old")
+        # As on a full disk, writing fails half-way; Python ignores the signal that comes with this limit.
+        result = lyo("compile", SEED / "model.pt2", "-o", old, restore_signals=False,
+                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)))
+        self.expect(result, 3, old, "cannot write")
+        self.assertEqual((result.stdout, old.read_text()), ("", "old"))
+        # Nothing is refused to root: the program runs as nobody then, from where nobody can read it.
+        self.dir.chmod(0o755)
+        target.chmod(0o555)
+        program, model = shutil.copy(LYO, self.dir / "lyo"), shutil.copy(SEED / "model.pt2", self.dir / "model.pt2")
+        nobody = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        result = lyo("compile", model, "-o", target / "new.lyo", program=program, cwd="/", **nobody)
+        self.expect(result, 3, target / "new.lyo", "Permission denied")
+        self.assertEqual([p.name for p in target.iterdir()], ["old.lyo"])
 
     def test_a_failure_leaves_the_old_file_and_no_other(self):
         target = self.dir / "kept"
