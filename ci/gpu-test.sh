@@ -39,6 +39,14 @@ check() {  # NAME COMMAND...
     rm -f "$log"
 }
 
+# finished PID LOG: that part's output and exit status.
+finished() {
+    local status=0
+    wait "$1" || status=$?
+    cat "$2"
+    return "$status"
+}
+
 section "machine"
 if ! command -v nvidia-smi >/dev/null || ! nvidia-smi -L | grep -q '^GPU'; then
     echo "no GPU with a driver on this machine; nothing was run"
@@ -64,22 +72,6 @@ for test in "${tests[@]}"; do
     if grep -q 'no CUDA device' "$out/log"; then failed+=("$name: $(grep -m1 'no CUDA device' "$out/log")"); fi
     for skipped in $(sed -n 's/^\[  SKIPPED \] \([^ ,]*\)$/\1/p' "$out/log" | sort -u); do missing+=("$name: $skipped skipped itself"); done
 done
-
-section "compute-sanitizer"
-if command -v compute-sanitizer >/dev/null; then
-    for test in "${tests[@]}"; do
-        # The tests of sizes beyond 32 bits would take hours under it.
-        for tool in memcheck racecheck initcheck synccheck; do
-            filter="-*Beyond32Bits*"
-            # initcheck does not see what cuBLASLt's kernels store in bulk, and takes it for uninitialized.
-            if [ "$tool" = initcheck ]; then filter="$filter:*MatrixProducts*"; fi
-            check "$(basename "$test") under $tool" \
-                compute-sanitizer --tool "$tool" --error-exitcode 1 "$test" --gtest_brief=1 --gtest_filter="$filter"
-        done
-    done
-else
-    missing+=("compute-sanitizer: not installed on this machine")
-fi
 
 section "cases on cuda:0"
 lyo=$dir/lyo
@@ -110,6 +102,31 @@ if [ $runs_on_gpu = yes ]; then
     done
     section "benchmarks"
     for name in seed_mlp pointwise_chain norms_softmax; do "$lyo" bench "$out/$name.lyo" --device cuda:0 || failed+=("bench $name"); done
+fi
+
+section "compute-sanitizer"
+if command -v compute-sanitizer >/dev/null; then
+    # A tool slows a test down a hundredfold, mostly on the host: each test binary is run in parts, all of a tool at once.
+    parts=8
+    for test in "${tests[@]}"; do
+        # The tests of sizes beyond 32 bits would take hours under it.
+        for tool in memcheck racecheck initcheck synccheck; do
+            filter="-*Beyond32Bits*"
+            # initcheck does not see what cuBLASLt's kernels store in bulk, and takes it for uninitialized.
+            if [ "$tool" = initcheck ]; then filter="$filter:*MatrixProducts*"; fi
+            running=()
+            for ((part = 0; part < parts; ++part)); do
+                GTEST_TOTAL_SHARDS=$parts GTEST_SHARD_INDEX=$part compute-sanitizer --tool "$tool" --error-exitcode 1 "$test" \
+                    --gtest_brief=1 --gtest_filter="$filter" >"$out/part-$part" 2>&1 &
+                running+=($!)
+            done
+            for ((part = 0; part < parts; ++part)); do
+                check "$(basename "$test") under $tool, part $part" finished "${running[part]}" "$out/part-$part"
+            done
+        done
+    done
+else
+    missing+=("compute-sanitizer: not installed on this machine")
 fi
 
 section "result"

@@ -7,6 +7,7 @@ export import :checked;
 export import :bytes;
 export import :digest;
 export import :file;
+export import :library;
 export import :dtype;
 export import :scalar_op;
 export import :tensor;

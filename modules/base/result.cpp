@@ -4,6 +4,8 @@ import lyo.prelude;
 
 namespace lyo {
 
+std::string_view version() noexcept { return LYO_VERSION; }
+
 std::string_view to_string(ErrorCode code) noexcept {
     switch (code) {
         case ErrorCode::invalid_argument:

@@ -6,6 +6,9 @@ import lyo.prelude;
 
 namespace lyo {
 
+/// The version of lyo, "0.1.0".
+export std::string_view version() noexcept;
+
 /// One code for each way to be wrong, grouped by who can mend it.
 export enum class ErrorCode : std::uint16_t {
     // The caller's request.

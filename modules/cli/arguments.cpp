@@ -39,7 +39,7 @@ CLI::Validator finite(bool strict) {
 
 int run_command(int argc, char** argv) {
     CLI::App app("lyo: compiled tensor functions as artifacts", "lyo");
-    app.set_version_flag("--version", "lyo 0.1.0");
+    app.set_version_flag("--version", cat("lyo ", version()));
     app.require_subcommand(0, 1);  // none is reported below: the library would blame it for a misspelt one, too
     app.failure_message([](const CLI::App*, const CLI::Error& e) {
         std::string what = e.what();

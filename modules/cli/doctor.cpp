@@ -73,7 +73,7 @@ int doctor(const DoctorArgs& args, const Console& console) {
     if (args.ops) return list_ops(console);
     const auto devices = cuda_devices();
     std::vector<std::pair<std::string, std::string>> facts = {
-        {"version", "0.1.0"},
+        {"version", std::string(version())},
         {"cpu kernels", std::string(CpuProgram::instruction_set())},
         {"onednn", CpuProgram::has_onednn() ? "found" : "not found; lyo's own kernels do its work"}};
     if (!devices) facts.emplace_back("cuda", devices.error().to_string());

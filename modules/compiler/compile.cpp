@@ -183,7 +183,7 @@ Result<Bytes> compile(const Graph& graph, const CompileOptions& options) try {
     if (!lowered) return std::unexpected(lowered.error());
 
     ArtifactContents contents;
-    contents.manifest.producer = "lyo 0.1.0";
+    contents.manifest.producer = cat("lyo ", version());
     contents.manifest.abi = format::abi_version;
     contents.manifest.targets = std::move(targets);
     contents.functions.functions.push_back(function_spec(*core, graph));

@@ -90,6 +90,17 @@ class ItemMaker {
         return access;
     }
 
+    /// A row-major copy of a value. Whoever reads the value from now on reads the copy too: it is at hand.
+    Access copied(ValueId id) {
+        Item copy;
+        copy.kind = Item::Kind::copy;
+        copy.type = graph_.type(id);
+        copy.operands.push_back(get(id));
+        Access access = push(std::move(copy));
+        set(id, access);
+        return access;
+    }
+
     Result<> add(const Node& node) {
         const OpDef& def = node.op->def;
         const NodeView view(graph_, *node.op, node.arguments);
@@ -115,18 +126,11 @@ class ItemMaker {
             item.operands = {get(view.tensor(0)), get(view.tensor(1))};
         } else if (def.core == Core::take) {
             item.kind = Item::Kind::take;
-            const ValueId self = view.tensor(0);
-            Access from = get(self);
+            Access from = get(view.tensor(0));
+            // Positions are those of row-major memory.
             if (from.view.offset != Sym(0) || from.view.shape != shape_of(f_, from.base) ||
-                from.view.strides != row_major(from.view.shape)) {
-                // Positions are those of row-major memory.
-                Item copy;
-                copy.kind = Item::Kind::copy;
-                copy.type = graph_.type(self);
-                copy.operands.push_back(from);
-                from = push(std::move(copy));
-                set(self, from);
-            }
+                from.view.strides != row_major(from.view.shape))
+                from = copied(view.tensor(0));
             item.operands = {from, get(view.tensor(1))};
         } else if (def.core == Core::cat) {
             item.kind = Item::Kind::cat;
@@ -148,13 +152,7 @@ class ItemMaker {
         auto strided = node.op->def.view(view, access.view, type);
         if (!strided) return std::unexpected(strided.error());
         if (!*strided) {
-            Item copy;
-            copy.kind = Item::Kind::copy;
-            copy.type = graph_.type(operand);
-            copy.operands.push_back(access);
-            access = push(std::move(copy));
-            // Whoever reads the operand from now on reads the copy too: it is at hand.
-            set(operand, access);
+            access = copied(operand);
             strided = node.op->def.view(view, access.view, type);
             if (!strided) return std::unexpected(strided.error());
             if (!*strided) return view.error("no strides describe it, even of a row-major operand");

@@ -1,7 +1,6 @@
 // oneDNN, opened when the first large product needs it: a process that has none, or whose machine lacks the library,
 // pays nothing and computes the same with the own kernels.
 module;
-#include <dlfcn.h>
 #include <stdint.h>
 
 #include "cpu/vm.h"
@@ -21,10 +20,9 @@ using Sgemm = int (*)(char transa, char transb, int64_t m, int64_t n, int64_t k,
                       int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc);
 
 Sgemm find_sgemm() noexcept {
-    for (const char* name : {"libdnnl.so.3", "libdnnl.so.2"})
-        if (void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL))
-            return reinterpret_cast<Sgemm>(::dlsym(library, "dnnl_sgemm"));
-    return nullptr;
+    Sgemm found = nullptr;
+    SharedLibrary({"libdnnl.so.3", "libdnnl.so.2"}).find(found, "dnnl_sgemm");
+    return found;
 }
 
 Sgemm sgemm() noexcept {

@@ -6,6 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include "../support/graphs.h"
+
 import lyo.base;
 import lyo.artifact;
 import lyo.graph;
@@ -16,14 +18,7 @@ namespace {
 
 using lyo::DType;
 using lyo::Sym;
-
-lyo::Graph built(const std::function<void(lyo::Builder&)>& body) {
-    lyo::Builder builder;
-    body(builder);
-    auto graph = builder.finish();
-    EXPECT_TRUE(graph.has_value()) << graph.error().to_string();
-    return *graph;
-}
+using lyo_test::built;
 
 lyo::Artifact compiled(const lyo::Graph& graph) {
     auto bytes = lyo::compile(graph);

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <expected>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
+
+#include "../support/graphs.h"
 
 import lyo.base;
 import lyo.artifact;
@@ -16,20 +18,13 @@ namespace {
 
 using lyo::DType;
 using lyo::Sym;
+using lyo_test::built;
 
 lyo::Tensor zeros(const lyo::Dims& shape, DType dtype = DType::f32) {
     auto tensor = lyo::Tensor::empty(shape, dtype);
     EXPECT_TRUE(tensor.has_value());
     std::memset(tensor->mutable_data(), 0, static_cast<std::size_t>(tensor->numel()) * lyo::size_of(dtype));
     return *tensor;
-}
-
-lyo::Graph built(const std::function<void(lyo::Builder&)>& body) {
-    lyo::Builder builder;
-    body(builder);
-    auto graph = builder.finish();
-    EXPECT_TRUE(graph.has_value()) << graph.error().to_string();
-    return *graph;
 }
 
 lyo::Graph seed() {
@@ -41,20 +36,19 @@ lyo::Graph seed() {
     });
 }
 
-/// The artifact, or nothing where NVRTC is not installed.
-std::optional<lyo::Artifact> compiled(const lyo::Graph& graph, std::vector<std::string> targets) {
-    auto bytes = lyo::compile(graph, {std::move(targets), false});
-    if (!bytes && bytes.error().code == lyo::ErrorCode::no_image) return std::nullopt;
-    EXPECT_TRUE(bytes.has_value()) << bytes.error().to_string() << "\n" << graph.to_string();
-    if (!bytes) return std::nullopt;
-    auto artifact = lyo::Artifact::check(*bytes);
-    EXPECT_TRUE(artifact.has_value()) << artifact.error().to_string();
-    return *artifact;
+/// The artifact, or the compiler's error.
+lyo::Result<lyo::Artifact> compiled(const lyo::Graph& graph, std::vector<std::string> targets) {
+    const auto bytes = lyo::compile(graph, {std::move(targets), false});
+    if (!bytes) return std::unexpected(bytes.error());
+    return lyo::Artifact::check(*bytes);
 }
 
-#define COMPILED(name, graph, ...)                                                       \
-    const auto name##_or = compiled(graph, __VA_ARGS__);                                 \
-    if (!name##_or) GTEST_SKIP() << "NVRTC is not installed, or the compilation failed"; \
+// Only a machine without NVRTC is a reason to skip, and the error says which library it lacks; any other error fails.
+#define COMPILED(name, graph, ...)                                        \
+    const auto name##_or = compiled(graph, __VA_ARGS__);                  \
+    if (!name##_or && name##_or.error().code == lyo::ErrorCode::no_image) \
+        GTEST_SKIP() << name##_or.error().to_string();                    \
+    ASSERT_TRUE(name##_or.has_value()) << name##_or.error().to_string();  \
     const lyo::Artifact& name = *name##_or
 
 TEST(CudaTargets, OneArtifactHoldsTheCpuACubinAndPtx) {

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "../support/graphs.h"
+
 import lyo.base;
 import lyo.artifact;
 import lyo.graph;
@@ -22,20 +24,8 @@ using lyo::DType;
 using lyo::Sym;
 using lyo::Tensor;
 using lyo::ValueId;
+using lyo_test::filled;
 using Numbers = std::vector<std::int64_t>;
-
-Tensor filled(const lyo::Dims& shape, DType dtype, std::uint64_t seed) {
-    auto tensor = Tensor::empty(shape, dtype);
-    EXPECT_TRUE(tensor.has_value());
-    std::uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-    for (std::int64_t i = 0; i < tensor->numel(); ++i) {
-        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-        lyo::store_double(
-            static_cast<std::byte*>(tensor->mutable_data()) + static_cast<std::size_t>(i) * lyo::size_of(dtype), dtype,
-            static_cast<double>(state >> 11) * 0x1p-53 * 4 - 2);
-    }
-    return *tensor;
-}
 
 std::vector<Sym> syms(const Numbers& numbers) { return {numbers.begin(), numbers.end()}; }
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "../support/graphs.h"
+
 import lyo;
 
 namespace lyo_test {
@@ -41,30 +43,6 @@ class OnDevice : public testing::Test {
     }
     std::string target_;
 };
-
-/// Deterministic values in [-2, 2); integers in [-3, 3].
-inline Tensor filled(const lyo::Dims& shape, DType dtype, std::uint64_t seed) {
-    auto tensor = Tensor::empty(shape, dtype);
-    EXPECT_TRUE(tensor.has_value());
-    std::uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-    for (std::int64_t i = 0; i < tensor->numel(); ++i) {
-        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-        double value = static_cast<double>(state >> 11) * 0x1p-53 * 4 - 2;
-        if (!lyo::is_float(dtype)) value = std::floor(value * 1.75);
-        lyo::store_double(
-            static_cast<std::byte*>(tensor->mutable_data()) + static_cast<std::size_t>(i) * lyo::size_of(dtype), dtype,
-            value);
-    }
-    return *tensor;
-}
-
-inline lyo::Graph built(const std::function<void(lyo::Builder&)>& body) {
-    lyo::Builder builder;
-    body(builder);
-    auto graph = builder.finish();
-    EXPECT_TRUE(graph.has_value()) << graph.error().to_string();
-    return *graph;
-}
 
 inline lyo::Function live(const lyo::Graph& graph, const std::string& target) {
     auto bytes = lyo::compile(graph, {{target}, false});

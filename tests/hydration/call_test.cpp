@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "../support/graphs.h"
+
 import lyo.base;
 import lyo.artifact;
 import lyo.graph;
@@ -21,20 +23,8 @@ namespace {
 using lyo::DType;
 using lyo::Sym;
 using lyo::Tensor;
-
-/// Deterministic values in [-2, 2), in memory that the tensor owns.
-Tensor filled(const lyo::Dims& shape, DType dtype, std::uint64_t seed) {
-    auto tensor = lyo::Tensor::empty(shape, dtype);
-    EXPECT_TRUE(tensor.has_value());
-    auto* data = static_cast<std::byte*>(tensor->mutable_data());
-    std::uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-    for (std::int64_t i = 0; i < tensor->numel(); ++i) {
-        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-        const double value = static_cast<double>(state >> 11) * 0x1p-53 * 4 - 2;
-        lyo::store_double(data + static_cast<std::size_t>(i) * lyo::size_of(dtype), dtype, value);
-    }
-    return *tensor;
-}
+using lyo_test::built;
+using lyo_test::filled;
 
 lyo::Function live(const lyo::Graph& graph) {
     auto bytes = lyo::compile(graph);
@@ -63,14 +53,6 @@ void expect_same(const lyo::Graph& graph, const lyo::Function& function, const s
                                                                       << graph.to_string();
         }
     }
-}
-
-lyo::Graph built(const std::function<void(lyo::Builder&)>& body) {
-    lyo::Builder builder;
-    body(builder);
-    auto graph = builder.finish();
-    EXPECT_TRUE(graph.has_value()) << graph.error().to_string();
-    return *graph;
 }
 
 lyo::Graph mlp(Sym batch) {

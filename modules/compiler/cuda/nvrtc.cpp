@@ -1,8 +1,5 @@
 // NVRTC, opened at run time: the one place that knows it. Its few functions are declared here, so no toolkit is needed
 // to build. Source and options alone decide the output: no file is read, no line information is made.
-module;
-#include <dlfcn.h>
-
 module lyo.compiler;
 
 import lyo.prelude;
@@ -28,17 +25,11 @@ struct Nvrtc {
     bool complete = false;
 
     Nvrtc() {
-        void* library = nullptr;
-        for (const char* name :
-             {"libnvrtc.so.13", "libnvrtc.so", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so"}) {
-            library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-            if (library != nullptr) break;
-        }
-        if (library == nullptr) return;
-        complete = true;
+        const SharedLibrary library(
+            {"libnvrtc.so.13", "libnvrtc.so", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so"});
+        complete = library.is_open();
         const auto find = [&](auto& function, const char* name) {
-            function = reinterpret_cast<std::remove_cvref_t<decltype(function)>>(dlsym(library, name));
-            complete = complete && function != nullptr;
+            complete = library.find(function, name) && complete;
         };
         find(version, "nvrtcVersion");
         find(create, "nvrtcCreateProgram");

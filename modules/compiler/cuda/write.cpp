@@ -159,13 +159,21 @@ class LoopSource {
 
     std::string fresh(std::string_view prefix) { return cat(prefix, next_++); }
 
+    /// A variable that holds a pack, or the one element that all lanes have.
+    struct Loaded {
+        std::string name;
+        bool packed = false;
+        /// The element of lane j, as a register.
+        std::string element() const { return cat("reg(", name, packed ? ".at[j])" : ")"); }
+    };
+
     /// Statements before the lanes: a load's pack, under a name.
-    std::string load(std::uint16_t operand, int lanes, bool within_row) {
+    Loaded load(std::uint16_t operand, int lanes, bool within_row) {
         const View& v = g_.views[operand];
         const std::string type(storage_type(v.operand->dtype)), name = fresh("l"), from = place(v, within_row);
         if (lanes == 1 || lane_stride(v) == Sym(0)) {
             line(cat("const ", type, " ", name, " = ", address(v), "[", from, "];"));
-            return cat("reg(", name, ")");
+            return {name, false};
         }
         if (is_packed(v, lanes)) {
             line(cat("const Pack<", type, ", ", lanes, "> ", name, " = *(const Pack<", type, ", ", lanes, ">*)(",
@@ -176,7 +184,7 @@ class LoopSource {
             line(cat("for (int j = 0; j < ", lanes, "; ++j) ", name, ".at[j] = ", address(v), "[", from, " + j * (",
                      index_, ")", args_.size(lane_stride(v)), "];"));
         }
-        return cat("reg(", name, ".at[j])");
+        return {name, true};
     }
 
     /// One phase's instructions for `lanes` neighbouring elements whose coordinates are declared. `cached` names packs
@@ -187,7 +195,7 @@ class LoopSource {
         for (const Instr& i : phase.instrs)
             if (i.op == ScalarOp::load && !loads.contains(i.b)) {
                 const auto at = cached.find(i.b);
-                loads[i.b] = at != cached.end() ? at->second : load(i.b, lanes, within_row);
+                loads[i.b] = at != cached.end() ? at->second : load(i.b, lanes, within_row).element();
             }
         std::vector<std::uint16_t> stores;
         for (const Instr& i : phase.instrs)
@@ -394,15 +402,12 @@ class LoopSource {
             const auto at = i.op == ScalarOp::load ? kept.find(i.b) : kept.end();
             if (at == kept.end() || cached.contains(i.b)) continue;
             if (filled.insert(i.b).second) {
-                const std::string loaded = load(i.b, lanes, true);
-                // "reg(l7.at[j])" or, where all lanes are one element, "reg(l7)".
-                const bool packed = loaded.ends_with(".at[j])");
-                const std::string name = loaded.substr(4, loaded.size() - (packed ? 11 : 5));
-                if (packed) {
-                    line(cat(at->second, "[k] = ", name, ";"));
+                const Loaded loaded = load(i.b, lanes, true);
+                if (loaded.packed) {
+                    line(cat(at->second, "[k] = ", loaded.name, ";"));
                 } else {
                     line("#pragma unroll");
-                    line(cat("for (int j = 0; j < ", lanes, "; ++j) ", at->second, "[k].at[j] = ", name, ";"));
+                    line(cat("for (int j = 0; j < ", lanes, "; ++j) ", at->second, "[k].at[j] = ", loaded.name, ";"));
                 }
             }
             cached[i.b] = cat("reg(", at->second, "[k].at[", lanes > 1 ? "j" : "0", "])");

@@ -237,38 +237,40 @@ struct Convolution {
     }
 };
 
-constexpr OpDef conv(std::string_view schema) {
-    return {.schema = schema,
-            .infer = Convolution::infer,
-            .eval = Convolution::eval,
-            .decompose = Convolution::decompose,
-            .differentiable = true};
-}
-
 constexpr OpDef defs[] = {
-    conv("conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, SymInt[1] "
-         "dilation=1, SymInt groups=1) -> Tensor"),
-    conv("conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] "
-         "dilation=1, SymInt groups=1) -> Tensor"),
-    conv("conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] "
-         "dilation=1, SymInt groups=1) -> Tensor"),
-    conv("conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, str padding='valid', "
-         "SymInt[1] dilation=1, SymInt groups=1) -> Tensor"),
-    conv("conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, str padding='valid', "
-         "SymInt[2] dilation=1, SymInt groups=1) -> Tensor"),
-    conv("conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, str padding='valid', "
-         "SymInt[3] dilation=1, SymInt groups=1) -> Tensor"),
-    conv("conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, "
-         "SymInt[1] output_padding=0, SymInt groups=1, SymInt[1] dilation=1) -> Tensor"),
-    conv("conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] "
-         "padding=0, "
-         "SymInt[2] output_padding=0, SymInt groups=1, SymInt[2] dilation=1) -> Tensor"),
-    conv("conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] "
-         "padding=0, "
-         "SymInt[3] output_padding=0, SymInt groups=1, SymInt[3] dilation=1) -> Tensor"),
-    conv("convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
-         "bool "
-         "transposed, SymInt[] output_padding, SymInt groups) -> Tensor"),
+    made<Convolution, true>(
+        "conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, SymInt[1] "
+        "dilation=1, SymInt groups=1) -> Tensor"),
+    made<Convolution, true>(
+        "conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] "
+        "dilation=1, SymInt groups=1) -> Tensor"),
+    made<Convolution, true>(
+        "conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] "
+        "dilation=1, SymInt groups=1) -> Tensor"),
+    made<Convolution, true>(
+        "conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, str padding='valid', "
+        "SymInt[1] dilation=1, SymInt groups=1) -> Tensor"),
+    made<Convolution, true>(
+        "conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, str padding='valid', "
+        "SymInt[2] dilation=1, SymInt groups=1) -> Tensor"),
+    made<Convolution, true>(
+        "conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, str padding='valid', "
+        "SymInt[3] dilation=1, SymInt groups=1) -> Tensor"),
+    made<Convolution, true>(
+        "conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, "
+        "SymInt[1] output_padding=0, SymInt groups=1, SymInt[1] dilation=1) -> Tensor"),
+    made<Convolution, true>(
+        "conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] "
+        "padding=0, "
+        "SymInt[2] output_padding=0, SymInt groups=1, SymInt[2] dilation=1) -> Tensor"),
+    made<Convolution, true>(
+        "conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] "
+        "padding=0, "
+        "SymInt[3] output_padding=0, SymInt groups=1, SymInt[3] dilation=1) -> Tensor"),
+    made<Convolution, true>(
+        "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
+        "bool "
+        "transposed, SymInt[] output_padding, SymInt groups) -> Tensor"),
 };
 
 }  // namespace

@@ -326,16 +326,6 @@ struct Triangle {
     }
 };
 
-template <Fill fill>
-constexpr OpDef filled(std::string_view schema) {
-    using T = Filled<fill>;
-    return {.schema = schema, .infer = T::infer, .eval = T::eval, .decompose = T::decompose};
-}
-template <class T>
-constexpr OpDef made(std::string_view schema) {
-    return {.schema = schema, .infer = T::infer, .eval = T::eval, .decompose = T::decompose};
-}
-
 // What every factory ends with.
 #define LYO_OPTIONS "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 #define LYO_FORMAT ", MemoryFormat? memory_format=None) -> Tensor"
@@ -345,24 +335,26 @@ constexpr OpDef defs[] = {
      .infer = Filled<Fill::argument>::infer,
      .eval = Filled<Fill::argument>::eval,
      .emit = emit_full},
-    filled<Fill::zero>("zeros(SymInt[] size, *, " LYO_OPTIONS ") -> Tensor"),
-    filled<Fill::one>("ones(SymInt[] size, *, " LYO_OPTIONS ") -> Tensor"),
+    made<Filled<Fill::zero>>("zeros(SymInt[] size, *, " LYO_OPTIONS ") -> Tensor"),
+    made<Filled<Fill::one>>("ones(SymInt[] size, *, " LYO_OPTIONS ") -> Tensor"),
     // What an uninitialised tensor holds is open: zeros make programs deterministic.
-    filled<Fill::zero>("empty.memory_format(SymInt[] size, *, " LYO_OPTIONS LYO_FORMAT),
-    filled<Fill::zero>("empty_strided(SymInt[] size, SymInt[] stride, *, " LYO_OPTIONS ") -> Tensor"),
-    filled<Fill::zero>("empty_permuted(SymInt[] size, int[] physical_layout, *, " LYO_OPTIONS ") -> Tensor"),
-    filled<Fill::argument>("scalar_tensor(Scalar s, *, " LYO_OPTIONS ") -> Tensor"),
-    filled<Fill::argument>("full_like(Tensor self, Scalar fill_value, *, " LYO_OPTIONS LYO_FORMAT),
-    filled<Fill::zero>("zeros_like(Tensor self, *, " LYO_OPTIONS LYO_FORMAT),
-    filled<Fill::one>("ones_like(Tensor self, *, " LYO_OPTIONS LYO_FORMAT),
-    filled<Fill::zero>("empty_like(Tensor self, *, " LYO_OPTIONS LYO_FORMAT),
-    filled<Fill::argument>("new_full(Tensor self, SymInt[] size, Scalar fill_value, *, " LYO_OPTIONS ") -> Tensor"),
-    filled<Fill::zero>("new_zeros(Tensor self, SymInt[] size, *, " LYO_OPTIONS ") -> Tensor"),
-    filled<Fill::one>("new_ones(Tensor self, SymInt[] size, *, " LYO_OPTIONS ") -> Tensor"),
-    filled<Fill::zero>("new_empty(Tensor self, SymInt[] size, *, " LYO_OPTIONS ") -> Tensor"),
-    filled<Fill::zero>("new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, " LYO_OPTIONS ") -> Tensor"),
-    filled<Fill::argument>("fill.Scalar(Tensor self, Scalar value) -> Tensor"),
-    filled<Fill::zero>("zero(Tensor self) -> Tensor"),
+    made<Filled<Fill::zero>>("empty.memory_format(SymInt[] size, *, " LYO_OPTIONS LYO_FORMAT),
+    made<Filled<Fill::zero>>("empty_strided(SymInt[] size, SymInt[] stride, *, " LYO_OPTIONS ") -> Tensor"),
+    made<Filled<Fill::zero>>("empty_permuted(SymInt[] size, int[] physical_layout, *, " LYO_OPTIONS ") -> Tensor"),
+    made<Filled<Fill::argument>>("scalar_tensor(Scalar s, *, " LYO_OPTIONS ") -> Tensor"),
+    made<Filled<Fill::argument>>("full_like(Tensor self, Scalar fill_value, *, " LYO_OPTIONS LYO_FORMAT),
+    made<Filled<Fill::zero>>("zeros_like(Tensor self, *, " LYO_OPTIONS LYO_FORMAT),
+    made<Filled<Fill::one>>("ones_like(Tensor self, *, " LYO_OPTIONS LYO_FORMAT),
+    made<Filled<Fill::zero>>("empty_like(Tensor self, *, " LYO_OPTIONS LYO_FORMAT),
+    made<Filled<Fill::argument>>("new_full(Tensor self, SymInt[] size, Scalar fill_value, *, " LYO_OPTIONS
+                                 ") -> Tensor"),
+    made<Filled<Fill::zero>>("new_zeros(Tensor self, SymInt[] size, *, " LYO_OPTIONS ") -> Tensor"),
+    made<Filled<Fill::one>>("new_ones(Tensor self, SymInt[] size, *, " LYO_OPTIONS ") -> Tensor"),
+    made<Filled<Fill::zero>>("new_empty(Tensor self, SymInt[] size, *, " LYO_OPTIONS ") -> Tensor"),
+    made<Filled<Fill::zero>>("new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, " LYO_OPTIONS
+                             ") -> Tensor"),
+    made<Filled<Fill::argument>>("fill.Scalar(Tensor self, Scalar value) -> Tensor"),
+    made<Filled<Fill::zero>>("zero(Tensor self) -> Tensor"),
 
     {.schema = "lyo_arange(Scalar start, Scalar step, SymInt length, *, ScalarType dtype) -> Tensor",
      .infer = Iota::infer,

@@ -439,11 +439,6 @@ struct Outer {
     }
 };
 
-template <class T>
-constexpr OpDef made(std::string_view schema) {
-    return {.schema = schema, .infer = T::infer, .eval = T::eval, .decompose = T::decompose};
-}
-
 constexpr OpDef defs[] = {
     made<Einsum<einsum_equation>>("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor"),
     made<Einsum<tensordot_equation>>(

@@ -436,11 +436,6 @@ struct Diff {
     }
 };
 
-template <class T>
-constexpr OpDef made(std::string_view schema) {
-    return {.schema = schema, .infer = T::infer, .eval = T::eval, .decompose = T::decompose, .differentiable = true};
-}
-
 constexpr OpDef defs[] = {
     {.schema = "lyo_take(Tensor self, Tensor index) -> Tensor",
      .infer = Take::infer,
@@ -450,14 +445,15 @@ constexpr OpDef defs[] = {
      .infer = Index::infer,
      .eval = eval_pointwise,
      .emit = Index::emit},
-    made<Embedding>(
+    made<Embedding, true>(
         "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool "
         "sparse=False) -> Tensor"),
-    made<AlongDimension<false>>("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor"),
-    made<AlongDimension<true>>("index_select(Tensor self, int dim, Tensor index) -> Tensor"),
-    made<IndexTensors>("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"),
-    made<CumSum>("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"),
-    made<Diff>("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor"),
+    made<AlongDimension<false>, true>(
+        "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor"),
+    made<AlongDimension<true>, true>("index_select(Tensor self, int dim, Tensor index) -> Tensor"),
+    made<IndexTensors, true>("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"),
+    made<CumSum, true>("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"),
+    made<Diff, true>("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor"),
 };
 
 }  // namespace

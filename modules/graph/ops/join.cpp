@@ -388,11 +388,6 @@ struct Roll {
     }
 };
 
-template <class T>
-constexpr OpDef made(std::string_view schema) {
-    return {.schema = schema, .infer = T::infer, .eval = T::eval, .decompose = T::decompose};
-}
-
 constexpr OpDef defs[] = {
     {.schema = "lyo_cat(Tensor[] tensors, int dim) -> Tensor",
      .infer = CoreCat::infer,

@@ -317,11 +317,6 @@ struct Chain {
     }
 };
 
-template <class T>
-constexpr OpDef made(std::string_view schema) {
-    return {.schema = schema, .infer = T::infer, .eval = T::eval, .decompose = T::decompose};
-}
-
 constexpr OpDef defs[] = {
     {.schema = "lyo_matmul(Tensor self, Tensor other) -> Tensor",
      .infer = CoreMatmul::infer,

@@ -75,18 +75,12 @@ struct Softmax {
     }
 };
 
-template <Form form>
-constexpr OpDef softmax(std::string_view schema) {
-    using T = Softmax<form>;
-    return {.schema = schema, .infer = T::infer, .eval = T::eval, .decompose = T::decompose};
-}
-
 constexpr OpDef defs[] = {
-    softmax<Form::plain>("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"),
-    softmax<Form::plain>("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"),
-    softmax<Form::safe>("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"),
-    softmax<Form::logarithm>("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"),
-    softmax<Form::logarithm>("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"),
+    made<Softmax<Form::plain>>("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"),
+    made<Softmax<Form::plain>>("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"),
+    made<Softmax<Form::safe>>("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"),
+    made<Softmax<Form::logarithm>>("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"),
+    made<Softmax<Form::logarithm>>("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"),
 };
 
 }  // namespace

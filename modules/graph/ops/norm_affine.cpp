@@ -451,11 +451,6 @@ struct InstanceNorm {
     }
 };
 
-template <class T>
-constexpr OpDef made(std::string_view schema) {
-    return {.schema = schema, .infer = T::infer, .eval = T::eval, .decompose = T::decompose};
-}
-
 constexpr OpDef defs[] = {
     made<LayerNorm<false>>(
         "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "

@@ -171,11 +171,6 @@ struct Pad {
     }
 };
 
-template <class T>
-constexpr OpDef made(std::string_view schema) {
-    return {.schema = schema, .infer = T::infer, .eval = T::eval, .decompose = T::decompose};
-}
-
 constexpr OpDef defs[] = {
     made<Pad<Mode::constant, true>>(
         "pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor"),

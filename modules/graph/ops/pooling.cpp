@@ -339,37 +339,32 @@ struct AdaptiveAvgPool {
     }
 };
 
-template <class T>
-constexpr OpDef pool(std::string_view schema) {
-    return {.schema = schema, .infer = T::infer, .eval = T::eval, .decompose = T::decompose, .differentiable = true};
-}
-
 constexpr OpDef defs[] = {
-    pool<MaxPool<1>>(
+    made<MaxPool<1>, true>(
         "max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool "
         "ceil_mode=False) -> Tensor"),
-    pool<MaxPool<1>>(
+    made<MaxPool<1>, true>(
         "max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool "
         "ceil_mode=False) -> Tensor"),
-    pool<MaxPool<1>>(
+    made<MaxPool<1>, true>(
         "max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool "
         "ceil_mode=False) -> Tensor"),
-    pool<MaxPool<2>>(
+    made<MaxPool<2>, true>(
         "max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] "
         "dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)"),
-    pool<AvgPool>(
+    made<AvgPool, true>(
         "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, bool "
         "count_include_pad=True) -> Tensor"),
-    pool<AvgPool>(
+    made<AvgPool, true>(
         "avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool "
         "count_include_pad=True, int? divisor_override=None) -> Tensor"),
-    pool<AvgPool>(
+    made<AvgPool, true>(
         "avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool "
         "count_include_pad=True, int? divisor_override=None) -> Tensor"),
-    pool<AdaptiveAvgPool>("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor"),
-    pool<AdaptiveAvgPool>("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor"),
-    pool<AdaptiveAvgPool>("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor"),
-    pool<AdaptiveAvgPool>("adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor"),
+    made<AdaptiveAvgPool, true>("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor"),
+    made<AdaptiveAvgPool, true>("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor"),
+    made<AdaptiveAvgPool, true>("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor"),
+    made<AdaptiveAvgPool, true>("adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor"),
 };
 
 }  // namespace

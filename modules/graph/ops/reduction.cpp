@@ -360,11 +360,6 @@ constexpr OpDef core(std::string_view schema) {
     return {
         .schema = schema, .infer = Core_<op>::infer, .eval = Core_<op>::eval, .core = Core::reduction, .reduce = op};
 }
-template <class T>
-constexpr OpDef made(std::string_view schema) {
-    return {.schema = schema, .infer = T::infer, .eval = T::eval, .decompose = T::decompose};
-}
-
 using Sum = Total<ScalarOp::reduce_sum>;
 using Prod = Total<ScalarOp::reduce_prod>;
 using Max = Extremum<ScalarOp::reduce_max>;

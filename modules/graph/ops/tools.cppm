@@ -165,6 +165,16 @@ class Steps {
     Builder* builder_;
 };
 
+/// The entry of an operator that is decomposed: T has infer, eval and decompose.
+template <class T, bool differentiable = false>
+constexpr OpDef made(std::string_view schema) {
+    return {.schema = schema,
+            .infer = T::infer,
+            .eval = T::eval,
+            .decompose = T::decompose,
+            .differentiable = differentiable};
+}
+
 /// A list of tensors as an argument.
 Argument tensor_list(const std::vector<ValueId>& tensors);
 

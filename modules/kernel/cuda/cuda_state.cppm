@@ -59,7 +59,7 @@ class DeviceMemory {
 struct CudaImage::State {
     int device = 0;
     Bytes code;  // the driver may read it as long as the library lives
-    cudaLibrary_t library = nullptr;
+    cudaLibrary_t loaded = nullptr;
     DeviceMemory constants;
     std::vector<std::uint64_t> constant_offsets;
 };

@@ -139,7 +139,7 @@ CudaImage::CudaImage(std::unique_ptr<State> state) noexcept : state_(std::move(s
 
 CudaImage::~CudaImage() {
     const CurrentDevice current(state_->device);
-    if (state_->library != nullptr) cudaLibraryUnload(state_->library);
+    if (state_->loaded != nullptr) cudaLibraryUnload(state_->loaded);
 }
 
 Result<std::shared_ptr<const CudaImage>> CudaImage::load(Device device, const Bytes& code,
@@ -158,7 +158,7 @@ Result<std::shared_ptr<const CudaImage>> CudaImage::load(Device device, const By
     cudaLibraryOption options[] = {cudaLibraryBinaryIsPreserved};
     bool preserved = true;
     void* values[] = {&preserved};
-    const auto status = cudaLibraryLoadData(&state->library, code.data(), nullptr, nullptr, 0, options, values, 1);
+    const auto status = cudaLibraryLoadData(&state->loaded, code.data(), nullptr, nullptr, 0, options, values, 1);
     if (status != cudaSuccess) {
         cudaGetLastError();
         auto error = cuda_error(status, device.to_string(), "the driver refuses the code");
@@ -184,7 +184,7 @@ Result<CudaProgram> CudaProgram::make(const DeviceProgram& program, const Functi
     for (const DeviceStep& step : program.steps) {
         cudaKernel_t kernel = nullptr;
         if (const auto* launch = std::get_if<Launch>(&step)) {
-            if (const auto status = cudaLibraryGetKernel(&kernel, image->state().library, launch->kernel.c_str());
+            if (const auto status = cudaLibraryGetKernel(&kernel, image->state().loaded, launch->kernel.c_str());
                 status != cudaSuccess) {
                 cudaGetLastError();
                 return fail(ErrorCode::no_image, function.name, "the code has no kernel ", launch->kernel, ": ",

@@ -2,7 +2,6 @@
 module;
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 
 module lyo.kernel;
 
@@ -30,16 +29,10 @@ struct Library {
     bool complete = false;
 
     Library() {
-        void* library = nullptr;
-        for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}) {
-            library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-            if (library != nullptr) break;
-        }
-        if (library == nullptr) return;
-        complete = true;
+        const SharedLibrary library({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"});
+        complete = library.is_open();
         const auto find = [&](auto& function, const char* name) {
-            function = reinterpret_cast<std::remove_cvref_t<decltype(function)>>(dlsym(library, name));
-            complete = complete && function != nullptr;
+            complete = library.find(function, name) && complete;
         };
         find(create, "cublasLtCreate");
         find(matmul, "cublasLtMatmul");
