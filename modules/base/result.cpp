@@ -56,6 +56,8 @@ std::string_view to_string(ErrorCode code) noexcept {
             return "no_device";
         case ErrorCode::device:
             return "device";
+        case ErrorCode::remote:
+            return "remote";
     }
     return "unknown";
 }

@@ -39,6 +39,7 @@ export enum class ErrorCode : std::uint16_t {
     no_image,
     no_device,
     device,
+    remote,
 };
 
 /// Stable name of a code, for programs that read `--json`.

@@ -19,6 +19,7 @@ Exit status_of(ErrorCode code) noexcept {
         case ErrorCode::no_image:
         case ErrorCode::no_device:
         case ErrorCode::device:
+        case ErrorCode::remote:
             return machine;
         default:
             return no;

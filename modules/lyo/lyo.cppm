@@ -8,3 +8,4 @@ export import lyo.importer;
 export import lyo.compiler;
 export import lyo.kernel;
 export import lyo.hydration;
+export import lyo.cache;

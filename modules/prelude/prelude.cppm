@@ -93,9 +93,9 @@ using std::erf; using std::erfc; using std::pow; using std::fmod; using std::fma
 using std::copysign; using std::fabs; using std::ldexp; using std::frexp; using std::lgamma; using std::round;
 namespace chrono {
 using std::chrono::steady_clock; using std::chrono::system_clock; using std::chrono::duration; using std::chrono::duration_cast;
-using std::chrono::nanoseconds; using std::chrono::microseconds; using std::chrono::milliseconds; using std::chrono::seconds;
+using std::chrono::nanoseconds; using std::chrono::microseconds; using std::chrono::milliseconds; using std::chrono::seconds; using std::chrono::minutes;
 using std::chrono::time_point; using std::chrono::operator-; using std::chrono::operator+; using std::chrono::operator<=>;
-using std::chrono::operator<; using std::chrono::operator>; using std::chrono::operator==; using std::chrono::operator/;
+using std::chrono::operator<; using std::chrono::operator>; using std::chrono::operator==; using std::chrono::operator/; using std::chrono::operator*;
 }
 using std::operator==; using std::operator<=>; using std::operator!=; using std::operator<; using std::operator>;
 using std::operator<=; using std::operator>=; using std::operator+; using std::operator-; using std::operator|;
@@ -104,6 +104,10 @@ using std::operator&=; using std::operator^=;
 inline namespace literals { inline namespace string_view_literals { using std::literals::string_view_literals::operator""sv; } }
 // clang-format on
 }  // namespace std
+
+export namespace std::this_thread {
+using std::this_thread::sleep_for;
+}  // namespace std::this_thread
 
 export namespace __gnu_cxx {
 using __gnu_cxx::operator==;
