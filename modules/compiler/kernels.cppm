@@ -50,7 +50,7 @@ struct Group {
     std::vector<std::uint32_t> items;  // ascending
     Shape space;
     std::vector<std::size_t> reduced;
-    bool matmul = false;  // the first item is a matrix product, the others its epilogue
+    bool matmul = false;  // one item is a matrix product, the others its epilogue
     bool cat = false;
     bool alive = true;
 };

@@ -24,6 +24,12 @@ Operand memory_operand(const LowerContext& c, BaseId base, const Sym& offset, co
     return out;
 }
 
+/// The matrix product of a group that has one. Other items may come before it: what a mask is made of, for example.
+const Item& product_of(const LowerContext& c, const Group& group) {
+    const auto is_product = [&](std::uint32_t i) { return c.f.items[i].kind == Item::Kind::matmul; };
+    return c.f.items[*std::find_if(group.items.begin(), group.items.end(), is_product)];
+}
+
 class GroupLowering {
   public:
     GroupLowering(const LowerContext& context, const Group& group)
@@ -99,7 +105,7 @@ class GroupLowering {
     }
 
     void add_accumulator() {
-        const DType dtype = c_.f.items[group_.items[0]].type.dtype;
+        const DType dtype = product_of(c_, group_).type.dtype;
         Operand sums;
         sums.kind = OperandKind::accumulator;
         sums.dtype = class_of(dtype) == RegClass::f32   ? DType::f32
@@ -204,7 +210,7 @@ class GroupLowering {
 };
 
 Result<Gemm> lower_matmul(const LowerContext& c, const Group& group, Loop epilogue) {
-    const Item& item = c.f.items[group.items[0]];
+    const Item& item = product_of(c, group);
     Gemm out;
     const std::size_t rank = group.space.size(), batch = rank - 2;
     const auto factor = [&](const Access& access, const Sym& rows, const Sym& columns) {

@@ -130,7 +130,9 @@ Result<> ProgramImporter::add_operator(const Json& node, const Op& op, bool in_p
             const auto tensor_name = string_member(*tagged(**arg)->value, "name");
             if (tensor_name) operand = *cell(**tensor_name);
         }
-        named.push_back({**name, std::move(*value)});
+        // Whatever the out-of-place operator calls it, in place it is self.
+        const bool target = in_place && **name == "self" && !op.params.empty();
+        named.push_back({target ? std::string_view(op.params[0].name) : **name, std::move(*value)});
     }
     auto arguments = bind_arguments(op, {}, std::move(named));
     if (!arguments) return std::unexpected(arguments.error());

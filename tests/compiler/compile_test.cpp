@@ -1,6 +1,7 @@
 // What the compiler makes of graphs: how many kernels, how much memory, and the same bytes every time.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <variant>
@@ -76,6 +77,24 @@ TEST(Fusion, AMatrixProductTakesBiasAndActivationAsEpilogue) {
     }));
     EXPECT_EQ(program(artifact).steps.size(), 1u);
     EXPECT_EQ(count(program(artifact), gemms), 1u);
+}
+
+TEST(Fusion, AnEpilogueMayUseWhatWasComputedBeforeTheProduct) {
+    // The mask comes first in the graph and joins the product's kernel.
+    const lyo::Graph graph = built([](lyo::Builder& b) {
+        const auto x = b.input("x", DType::f32, {6, 6}), i = b.input("i", DType::i64, {6, 6});
+        const auto mask = b.call("gt.Scalar", {i, Sym(0)});
+        b.output(b.call("where.ScalarOther", {mask, b.call("matmul", {x, x}), -1.0}));
+    });
+    const auto artifact = compiled(graph);
+    EXPECT_EQ(program(artifact).steps.size(), 1u);
+    const std::vector<lyo::Tensor> inputs{lyo_test::filled({6, 6}, DType::f32, 1),
+                                          lyo_test::filled({6, 6}, DType::i64, 2)};
+    const auto function = lyo::hydrate(artifact, lyo::Device::cpu());
+    ASSERT_TRUE(function.has_value()) << function.error().to_string();
+    const auto got = function->call(inputs), expected = lyo::interpret(graph, inputs);
+    ASSERT_TRUE(got.has_value() && expected.has_value());
+    for (std::int64_t k = 0; k < 36; ++k) EXPECT_NEAR(got->front().at(k), expected->front().at(k), 1e-5) << k;
 }
 
 TEST(Fusion, AValueThatIsReadElsewhereDoesNotMakeACycle) {

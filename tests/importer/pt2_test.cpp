@@ -153,6 +153,19 @@ TEST(Pt2, InPlaceOperatorsChangeWhatLaterNodesRead) {
     EXPECT_EQ(lyo::operands(graph->nodes[2])[0], graph->nodes[1].outputs[0]);
 }
 
+TEST(Pt2, InPlaceOperatorsCallTheirTargetSelf) {
+    // dropout(Tensor input, ...), but dropout_(Tensor self, ...).
+    const Model m{
+        {{"x", {"2"}}, {"a", {"2"}}, {"d", {"2"}}},
+        node("abs.default", tensor("self", "x"), "a") + ", " +
+            node("dropout_.default", tensor("self", "a") + R"(, {"name": "p", "arg": {"as_float": 0.5}, "kind": 1},
+                               {"name": "train", "arg": {"as_bool": false}, "kind": 1})",
+                 "d"),
+        "d"};
+    const auto graph = m.read();
+    ASSERT_TRUE(graph.has_value()) << graph.error().to_string();
+}
+
 TEST(Pt2, AViewOfWhatAnInPlaceOperatorWroteIsRefusedWhereItIsRead) {
     const Model m{{{"x", {"2"}}, {"a", {"2"}}, {"v", {"2", "1"}}, {"n", {"2"}}, {"c", {"2", "1"}}},
                   node("abs.default", tensor("self", "x"), "a") + ", " +
