@@ -88,14 +88,8 @@ std::optional<std::size_t> first_bad_leaf(std::span<const std::byte> data, std::
 }  // namespace
 
 Result<Artifact> Artifact::read(const std::string& path, const LoadOptions& options) {
-    // Small files are copied, which makes them immune to changes in place; large ones are used where they are.
-    constexpr std::uint64_t copy_limit = std::uint64_t{64} << 20;
-    auto bytes = read_file(path, copy_limit);
-    if (!bytes) {
-        auto mapped = map_file(path);
-        if (!mapped || mapped->size() <= copy_limit) return std::unexpected(bytes.error());
-        bytes = std::move(mapped);
-    }
+    auto bytes = load_file(path);
+    if (!bytes) return std::unexpected(bytes.error());
     auto artifact = check(std::move(*bytes), options);
     if (!artifact) return std::unexpected(std::move(artifact.error()).in(path));
     return artifact;

@@ -89,6 +89,14 @@ Result<Bytes> map_file(const std::string& path) {
     return Bytes::share(std::move(owner), {static_cast<const std::byte*>(address), size});
 }
 
+Result<Bytes> load_file(const std::string& path, std::uint64_t copy_limit) {
+    auto bytes = read_file(path, copy_limit);
+    if (bytes) return bytes;
+    auto mapped = map_file(path);
+    if (!mapped || mapped->size() <= copy_limit) return bytes;
+    return mapped;
+}
+
 namespace {
 
 /// Another name beside the target with each call.

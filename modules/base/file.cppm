@@ -15,6 +15,10 @@ export [[nodiscard]] Result<Bytes> read_file(const std::string& path, std::uint6
 /// it is harmless. Errors: file.
 export [[nodiscard]] Result<Bytes> map_file(const std::string& path);
 
+/// Small files copied, and so immune to changes in place; larger ones mapped. Errors: those of the two above.
+export [[nodiscard]] Result<Bytes> load_file(const std::string& path,
+                                             std::uint64_t copy_limit = std::uint64_t{64} << 20);
+
 /// Writes `data` beside `path`, syncs, and renames over `path`: readers see the old file or the new one, and a
 /// failure leaves the old one. A link is followed: the file it leads to is replaced. Errors: file (also for a path that
 /// leads to a folder, a device, a pipe or a socket, which a rename would destroy).

@@ -8,3 +8,4 @@ export import :counters;
 export import :store;
 export import :local;
 export import :layered;
+export import :archive;

@@ -26,7 +26,7 @@ Result<std::string> default_cache_path() {
         const char* const value = std::getenv(name);
         return std::string(value == nullptr ? "" : value);
     };
-    if (const auto path = variable("LYO_CACHE"); !path.empty()) return path;
+    if (auto path = variable("LYO_CACHE"); !path.empty()) return path;
     if (const auto base = variable("XDG_CACHE_HOME"); base.starts_with('/')) return base + "/lyo";
     if (const auto home = variable("HOME"); !home.empty()) return home + "/.cache/lyo";
     return fail(ErrorCode::invalid_argument, "cache", "no folder: LYO_CACHE, XDG_CACHE_HOME and HOME are all unset");

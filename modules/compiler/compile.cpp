@@ -165,9 +165,8 @@ Result<> add_cuda(ArtifactContents& contents, std::vector<std::vector<std::byte>
     return {};
 }
 
-}  // namespace
-
-Result<Bytes> compile(const Graph& graph, const CompileOptions& options) try {
+/// Sorted, each once. Errors: invalid_argument.
+Result<std::vector<std::string>> targets_of(const CompileOptions& options) {
     std::vector<std::string> targets = options.targets;
     std::sort(targets.begin(), targets.end());
     targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
@@ -175,7 +174,33 @@ Result<Bytes> compile(const Graph& graph, const CompileOptions& options) try {
         if (target != "cpu" && !cuda::is_target(target))
             return mismatch(ErrorCode::invalid_argument, "compile", "target", "cpu, cuda:sm_NN or cuda:ptx", target);
     if (targets.empty()) return fail(ErrorCode::invalid_argument, "compile", "no target is given");
+    return targets;
+}
 
+}  // namespace
+
+Result<std::vector<CompilerIdentity>> compiler_identity(const CompileOptions& options) {
+    const auto targets = targets_of(options);
+    if (!targets) return std::unexpected(targets.error());
+    std::string joined;
+    for (const std::string& target : *targets) joined += cat(joined.empty() ? "" : ",", target);
+    std::vector<CompilerIdentity> out = {
+        {"compiler", cat("lyo ", version(), " ", detail::compiler_fingerprint())},
+        {"format", cat(format::version, ".", format::abi_version)},
+        {"options", options.debug ? "debug" : "no-debug"},
+        {"targets", std::move(joined)},
+    };
+    if (targets->size() > 1 || targets->front() != "cpu") {
+        auto nvrtc = cuda::nvrtc_version();
+        if (!nvrtc) return std::unexpected(nvrtc.error());
+        out.push_back({"nvrtc", std::move(*nvrtc)});
+    }
+    return out;
+}
+
+Result<Bytes> compile(const Graph& graph, const CompileOptions& options) try {
+    auto targets = targets_of(options);
+    if (!targets) return std::unexpected(targets.error());
     auto core = decompose(graph);
     if (!core) return std::unexpected(core.error());
     ConstantTable constants;
@@ -185,7 +210,7 @@ Result<Bytes> compile(const Graph& graph, const CompileOptions& options) try {
     ArtifactContents contents;
     contents.manifest.producer = cat("lyo ", version());
     contents.manifest.abi = format::abi_version;
-    contents.manifest.targets = std::move(targets);
+    contents.manifest.targets = std::move(*targets);
     contents.functions.functions.push_back(function_spec(*core, graph));
     contents.functions.constants = std::move(constants.table);
     contents.constants = std::move(constants.data);

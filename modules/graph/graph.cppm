@@ -7,3 +7,4 @@ export import :ir;
 export import :op;
 export import :build;
 export import :interpret;
+export import :canonical;

@@ -98,22 +98,53 @@ Result<> check_outputs(const FunctionSpec& spec, std::span<const Dims> shapes, s
     return {};
 }
 
+/// The reasons of all specialisations that refused, as one error.
+class Refusal {
+  public:
+    void add(Error error) {
+        if (count_++ == 0)
+            error_ = std::move(error);
+        else
+            error_.what += cat("; specialisation ", count_, ": ", error.to_string());
+    }
+    std::unexpected<Error> take() {
+        if (count_ > 1) error_.what = cat("no specialisation of ", count_, " takes these inputs: 1: ", error_.what);
+        return std::unexpected(std::move(error_));
+    }
+
+  private:
+    Error error_;
+    std::size_t count_ = 0;
+};
+
 /// Finds the specialisation whose guards hold and calls `go` with its workspace, sizes resolved.
 template <class S, class Go>
 auto dispatch(const std::vector<std::unique_ptr<S>>& specialisations, std::span<const Tensor> inputs, Go go)
     -> decltype(go(*specialisations[0], std::declval<typename S::LiveType&>())) {
-    std::optional<Error> first;
+    Refusal refusal;
     for (const auto& specialisation : specialisations) {
         Lease lease(specialisation->pool);
         if (auto ok = specialisation->guards.check(inputs, lease->symbols); !ok) {
-            if (!first) first = std::move(ok.error());
+            refusal.add(std::move(ok.error()));
             continue;
         }
         if (auto ok = lease->workspace.prepare(specialisation->program, lease->symbols); !ok)
             return std::unexpected(ok.error());
         return go(*specialisation, *lease);
     }
-    return std::unexpected(std::move(*first));
+    return refusal.take();
+}
+
+template <class S>
+Result<> accepted_by(const std::vector<std::unique_ptr<S>>& specialisations, std::span<const Tensor> inputs) {
+    Refusal refusal;
+    for (const auto& specialisation : specialisations) {
+        const Lease lease(specialisation->pool);
+        auto ok = specialisation->guards.check(inputs, lease->symbols);
+        if (ok) return ok;
+        refusal.add(std::move(ok.error()));
+    }
+    return refusal.take();
 }
 
 Result<> run(const CpuSpecialisation& specialisation, CpuLive& live, std::span<const Tensor> inputs,
@@ -189,6 +220,14 @@ Result<> Function::call_into(std::span<const Tensor> inputs, std::span<const Ten
     if (auto ok = s.artifact.verify_constants(); !ok) return ok;
     return s.device.type == Device::Type::cpu ? call_on_into(s.cpu, inputs, outputs, s.device, stream)
                                               : call_on_into(s.cuda.specialisations, inputs, outputs, s.device, stream);
+} catch (const std::bad_alloc&) {
+    return fail(ErrorCode::out_of_memory, "call", "no memory");
+}
+
+Result<> Function::accepts(std::span<const Tensor> inputs) const try {
+    const State& s = *state_;
+    return s.device.type == Device::Type::cpu ? accepted_by(s.cpu, inputs)
+                                              : accepted_by(s.cuda.specialisations, inputs);
 } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "call", "no memory");
 }

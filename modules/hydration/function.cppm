@@ -34,6 +34,9 @@ export class Function {
     /// and not one another. Further errors: guard_failed (an output that does not fit or overlaps).
     [[nodiscard]] Result<> call_into(std::span<const Tensor> inputs, std::span<const Tensor> outputs,
                                      Stream stream = {}) const;
+    /// Whether the guards hold for these inputs. Errors: guard_failed (with every specialisation's reason),
+    /// wrong_device.
+    [[nodiscard]] Result<> accepts(std::span<const Tensor> inputs) const;
     /// Shapes of the outputs for these inputs, without running. Errors: guard_failed.
     [[nodiscard]] Result<std::vector<Dims>> output_shapes(std::span<const Tensor> inputs) const;
 

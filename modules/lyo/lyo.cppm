@@ -9,3 +9,4 @@ export import lyo.compiler;
 export import lyo.kernel;
 export import lyo.hydration;
 export import lyo.cache;
+export import lyo.aot;

@@ -87,6 +87,8 @@ Result<Generated> generate(const Program& program, std::span<const SymbolRange> 
 /// Machine code (target "cuda:sm_90", ...) or PTX with its NUL (target "cuda:ptx"), by NVRTC, which is opened at run
 /// time. Errors: no_image (NVRTC is not there, or does not know the target), bad_value (its complaint).
 Result<std::vector<std::byte>> assemble(const std::string& source, std::string_view target);
+/// "13.0". Errors: no_image (NVRTC is not there).
+Result<std::string> nvrtc_version();
 /// "cuda:sm_NN" or "cuda:ptx".
 bool is_target(std::string_view target) noexcept;
 /// The header that generated code begins with: kernels/jit/*.cuh.

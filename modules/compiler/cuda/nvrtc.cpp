@@ -53,7 +53,18 @@ constexpr std::string_view ptx_target = "cuda:ptx", sm_prefix = "cuda:sm_";
 /// PTX is made for the oldest architecture whose instructions the kernels use; newer ones can run it.
 constexpr std::string_view ptx_architecture = "compute_80";
 
+std::unexpected<Error> not_there(std::string_view target) {
+    return fail(ErrorCode::no_image, target,
+                "NVRTC (libnvrtc.so of the CUDA toolkit) cannot be opened on this machine");
+}
+
 }  // namespace
+
+Result<std::string> nvrtc_version() {
+    int major = 0, minor = 0;
+    if (!nvrtc().complete || nvrtc().version(&major, &minor) != 0) return not_there("nvrtc");
+    return cat(major, ".", minor);
+}
 
 bool is_target(std::string_view target) noexcept {
     if (target == ptx_target) return true;
@@ -66,9 +77,7 @@ bool is_target(std::string_view target) noexcept {
 
 Result<std::vector<std::byte>> assemble(const std::string& source, std::string_view target) {
     const Nvrtc& n = nvrtc();
-    if (!n.complete)
-        return fail(ErrorCode::no_image, target,
-                    "NVRTC (libnvrtc.so of the CUDA toolkit) cannot be opened on this machine");
+    if (!n.complete) return not_there(target);
     Handle program = nullptr;
     if (n.create(&program, source.c_str(), "lyo.cu", 0, nullptr, nullptr) != 0)
         return fail(ErrorCode::out_of_memory, target, "NVRTC cannot make a program");
