@@ -109,6 +109,12 @@ export class EvalContext {
                 const std::vector<HostTensor>& values, std::size_t limit) noexcept
         : node_(node), symbols_(&symbols), values_(&values), limit_(limit) {}
     const NodeView& node() const noexcept { return node_; }
+    /// The same call as another node of its operands sees it.
+    EvalContext with(const NodeView& node) const noexcept {
+        EvalContext out = *this;
+        out.node_ = node;
+        return out;
+    }
     const HostTensor& tensor(std::size_t i) const noexcept { return (*values_)[node_.tensor(i).index]; }
     const HostTensor& tensor(ValueId id) const noexcept { return (*values_)[id.index]; }
     /// An int or SymInt argument of this call. Errors: invalid_argument.

@@ -28,6 +28,28 @@ constexpr OpDef cast_op(std::string_view schema) {
     return {.schema = schema, .infer = Cast::infer, .eval = eval_pointwise, .emit = Cast::emit, .differentiable = true};
 }
 
+/// to.other, type_as: of the other tensor only the dtype counts, whatever its shape.
+struct CastLike {
+    static std::vector<Argument> arguments(const NodeView& node) {
+        return {node[0], target_of(node), false, false, std::monostate{}};
+    }
+    static Values eval(const EvalContext& context) {
+        const std::vector<Argument> plain = arguments(context.node());
+        return eval_pointwise(context.with(NodeView(context.node().graph(), *find_op("to.dtype"), plain)));
+    }
+    static Ids decompose(Builder& builder, const NodeView& node) {
+        Steps steps(builder);
+        return steps.done({steps.call("to.dtype", arguments(node))});
+    }
+};
+constexpr OpDef cast_like(std::string_view schema) {
+    return {.schema = schema,
+            .infer = Cast::infer,
+            .eval = CastLike::eval,
+            .decompose = CastLike::decompose,
+            .differentiable = true};
+}
+
 struct Identity {
     static Types infer(const InferContext& context) {
         if (const auto train = parameter(context, "train");
@@ -70,12 +92,12 @@ constexpr OpDef defs[] = {
             "pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor"),
     cast_op("to.device(Tensor self, Device? device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
             "MemoryFormat? memory_format=None) -> Tensor"),
-    cast_op("to.other(Tensor self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? "
-            "memory_format=None) -> Tensor"),
+    cast_like("to.other(Tensor self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? "
+              "memory_format=None) -> Tensor"),
     cast_op("_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
             "pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor"),
     cast_op("to.prim_dtype(Tensor self, ScalarType? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor"),
-    cast_op("type_as(Tensor self, Tensor other) -> Tensor"),
+    cast_like("type_as(Tensor self, Tensor other) -> Tensor"),
     {.schema = "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
      .infer = Copy::infer,
      .eval = eval_pointwise,

@@ -104,8 +104,13 @@ struct Convolution {
         if (f->batched) shape.push_back(x[0]);
         shape.push_back(f->out);
         for (std::size_t d = 0; d < f->n; ++d) {
-            const Sym size = f->size(x[lead + 1 + d], d);
-            if (auto ok = at_least(context, size, 0, "size of the output"); !ok) return std::unexpected(ok.error());
+            const Sym& in = x[lead + 1 + d];
+            const Sym size = f->size(in, d);
+            const Sym under =
+                f->transposed ? in : in + Sym(f->low[d] + f->high[d] - f->dilation[d] * (f->kernel[d] - 1));
+            if (auto ok = at_least(context, under, 1, "padded input less the kernel's span, plus 1"); !ok)
+                return std::unexpected(ok.error());
+            if (auto ok = at_least(context, size, 1, "size of the output"); !ok) return std::unexpected(ok.error());
             shape.push_back(size);
         }
         return one(context.type(0).dtype, std::move(shape));
@@ -126,7 +131,7 @@ struct Convolution {
         for (std::size_t i = 0; i < out->reals.size(); ++i) {
             const Dims at = unravel(i, out->shape);
             const std::int64_t o = at[lead], group = o / out_share;
-            double sum = context.node().is_none(2) ? 0 : context.tensor(2).reals[static_cast<std::size_t>(o)];
+            double sum = 0;
             for (std::size_t t = 0; t < taps; ++t) {
                 const Dims tap = unravel(t, kernel_shape);
                 Dims from = x.shape;
@@ -145,16 +150,19 @@ struct Convolution {
                     inside = inside && p >= 0 && p < size;
                     from[lead + 1 + d] = p;
                 }
-                if (!inside) continue;
                 for (std::int64_t c = 0; c < in_share; ++c) {
                     from[lead] = group * in_share + c;
                     Dims weight_at;
                     weight_at.push_back(f->transposed ? from[lead] : o);
                     weight_at.push_back(f->transposed ? o % out_share : c);
                     for (const std::int64_t p : tap) weight_at.push_back(p);
-                    sum += x.reals[ravel(from, x.shape)] * w.reals[ravel(weight_at, w.shape)];
+                    // Padding, and what a transposed one has between its inputs, are zeros like any others: an infinite
+                    // weight over one gives NaN.
+                    const double value = inside ? x.reals[ravel(from, x.shape)] : 0;
+                    sum += value * w.reals[ravel(weight_at, w.shape)];
                 }
             }
+            if (!context.node().is_none(2)) sum += context.tensor(2).reals[static_cast<std::size_t>(o)];
             out->reals[i] = sum;
         }
         return one(std::move(*out));

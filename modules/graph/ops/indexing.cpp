@@ -379,7 +379,9 @@ struct Diff {
             const TensorType type = s.type(x);
             const Sym size = type.shape[*axis];
             if (size == Sym(0)) break;
-            const ValueId behind = s.slice(x, *axis, 1, size), before = s.slice(x, *axis, 0, size - Sym(1));
+            // Of nothing there are no differences either.
+            const Sym last = larger(builder.graph(), size - Sym(1), 0);
+            const ValueId behind = s.slice(x, *axis, 1, size), before = s.slice(x, *axis, 0, last);
             x = s.call(type.dtype == DType::boolean ? "ne.Tensor" : "sub.Tensor", {behind, before});
         }
         return s.done({x});

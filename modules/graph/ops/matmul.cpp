@@ -196,6 +196,12 @@ bool is_number(const Argument& argument, double value) {
     return b != nullptr && static_cast<double>(*b) == value;
 }
 
+/// A factor of integers is one: PyTorch truncates it.
+Argument factor_for(DType dtype, const Argument& factor) {
+    const auto* real = std::get_if<double>(&factor);
+    return real != nullptr && !is_float(dtype) ? Argument(Sym(double_to_int(*real))) : factor;
+}
+
 template <std::size_t left_rank, std::size_t right_rank, bool sums_batch>
 struct AddProduct {
     static Result<Shape> shape_of(const InferContext& context) {
@@ -255,7 +261,8 @@ struct AddProduct {
     }
     static Ids decompose(Builder& builder, const NodeView& node) {
         Steps steps(builder);
-        const Argument beta = node[3], alpha = node[4];
+        const DType dtype = node.type(0).dtype;
+        const Argument beta = factor_for(dtype, node[3]), alpha = factor_for(dtype, node[4]);
         const ValueId self = node.tensor(0);
         ValueId out = product(steps, node.tensor(1), node.tensor(2), left_rank, right_rank);
         if (sums_batch) out = steps.reduce("lyo_sum", out, {0}, false);

@@ -341,11 +341,11 @@ Result<HostTensor> eval_with_running(const EvalContext& context) {
     const double eps = eps_of(node);
     for (std::size_t i = 0; i < in.reals.size(); ++i) {
         const std::size_t channel = channel_of(i, in.shape);
-        const double variance = context.tensor(running->variance).reals[channel];
-        double y = (in.reals[i] - context.tensor(running->mean).reals[channel]) / std::sqrt(variance + eps);
-        if (places.weight) y *= context.tensor(*places.weight).reals[channel];
-        if (places.bias) y += context.tensor(*places.bias).reals[channel];
-        out->reals[i] = y;
+        // PyTorch's order: a line for each channel, of which infinities show.
+        double scale = 1 / std::sqrt(context.tensor(running->variance).reals[channel] + eps);
+        if (places.weight) scale *= context.tensor(*places.weight).reals[channel];
+        const double bias = places.bias ? context.tensor(*places.bias).reals[channel] : 0;
+        out->reals[i] = in.reals[i] * scale + (bias - context.tensor(running->mean).reals[channel] * scale);
     }
     return out;
 }

@@ -82,6 +82,11 @@ struct Core_ {
         const auto request = read(context);
         if (!request) return std::unexpected(request.error());
         const TensorType& self = context.type(0);
+        // Of nothing there is no index, and kernels know the limits of their registers only.
+        constexpr bool is_extremum = op != ScalarOp::reduce_sum && op != ScalarOp::reduce_prod;
+        const bool is_narrow = !is_float(self.dtype) && size_of(self.dtype) < 4;
+        if (gives_index || (is_extremum && is_narrow))
+            if (const auto ok = not_empty(context, request->axes); !ok) return std::unexpected(ok.error());
         return one(gives_index ? DType::i64 : self.dtype, reduced(self.shape, request->axes, request->keepdim));
     }
     static Values eval(const EvalContext& context) {
@@ -324,8 +329,9 @@ struct Truth {
         Steps steps(builder);
         ValueId x = node.tensor(0);
         if (self != DType::boolean) x = steps.call("ne.Scalar", {x, Sym(0)});
-        x = steps.reduce(core_name(op), x, request->axes, request->keepdim);
-        return steps.done({steps.cast(x, result)});
+        // As i32, of which every number above 0 is true: the extremum of nothing is the lowest or highest of these.
+        x = steps.reduce(core_name(op), steps.cast(x, DType::i32), request->axes, request->keepdim);
+        return steps.done({steps.cast(steps.call("gt.Scalar", {x, Sym(0)}), result)});
     }
 };
 
