@@ -9,3 +9,4 @@ export import :store;
 export import :local;
 export import :layered;
 export import :archive;
+export import :address;

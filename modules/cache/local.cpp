@@ -21,17 +21,6 @@ constexpr std::size_t max_damaged = 64;
 
 }  // namespace
 
-Result<std::string> default_cache_path() {
-    const auto variable = [](const char* name) {
-        const char* const value = std::getenv(name);
-        return std::string(value == nullptr ? "" : value);
-    };
-    if (auto path = variable("LYO_CACHE"); !path.empty()) return path;
-    if (const auto base = variable("XDG_CACHE_HOME"); base.starts_with('/')) return base + "/lyo";
-    if (const auto home = variable("HOME"); !home.empty()) return home + "/.cache/lyo";
-    return fail(ErrorCode::invalid_argument, "cache", "no folder: LYO_CACHE, XDG_CACHE_HOME and HOME are all unset");
-}
-
 LocalStore::LocalStore(LocalOptions options, Counters& counters, Reporter report)
     : options_(std::move(options)), counters_(counters), report_(std::move(report)) {}
 

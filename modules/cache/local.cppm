@@ -27,8 +27,8 @@ export struct LocalOptions {
     std::uint64_t max_bytes = std::uint64_t{10} << 30;
 };
 
-/// The folder that is used unless another is named: $LYO_CACHE where that is a path, else $XDG_CACHE_HOME/lyo, else
-/// ~/.cache/lyo. Errors: invalid_argument (no home).
+/// The folder that is used unless another is named: $XDG_CACHE_HOME/lyo, else $HOME/.cache/lyo. Errors:
+/// invalid_argument (neither is set to an absolute path).
 export [[nodiscard]] Result<std::string> default_cache_path();
 
 export struct LocalEntry {

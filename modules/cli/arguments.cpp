@@ -24,6 +24,54 @@ void device_option(CLI::App* c, DeviceArgs& args) {
     c->add_option("--device", args.device, "cpu or cuda:N")->capture_default_str();
 }
 
+constexpr const char* cache_help =
+    "none, or FOLDER[,redis://HOST:PORT] (default: $LYO_CACHE, else the user's cache folder)";
+
+/// `lyo cache ...`. `args` and `go` outlive the parsing.
+void cache_commands(CLI::App& app, Console& console, CacheArgs& args, std::function<int()>& go) {
+    CLI::App* const cache = app.add_subcommand("cache", "Look after the cache of compiled artifacts");
+    cache->require_subcommand(1);
+    const auto sub = [&](const std::string& name, const std::string& what, bool json, const std::string& example,
+                         CacheCommand run) {
+        CLI::App* c = command(*cache, console, name, what, json, "lyo cache " + example);
+        c->add_option("--cache", args.cache, cache_help);
+        c->callback([&args, &console, &go, run] { go = [&args, &console, run] { return run(args, console); }; });
+        return c;
+    };
+    const auto model = [&](CLI::App* c) {
+        c->add_option("model", args.model, "What torch.export.save wrote")->required();
+        c->add_flag("--no-debug", args.no_debug, "As compiled without the graph's text");
+    };
+    sub("path", "Print the folder", false, "path", cache_path);
+    sub("ls", "List the entries", true, "ls", cache_ls);
+    sub("stat", "Sizes and counters of all processes", true, "stat --json", cache_stat)
+        ->add_option("--prometheus", args.prometheus, "Also write the counters as a Prometheus text file");
+    sub("gc", "Remove the least recently used entries and what dead processes left", true, "gc --max-bytes 1000000",
+        cache_gc)
+        ->add_option("--max-bytes", args.max_bytes, "What may stay (default: the cache's limit)");
+    CLI::App* c = sub("get", "Write an entry's artifact to a file", false, "get 3f99 -o model.lyo", cache_get);
+    c->add_option("key", args.key, "A key, or how one begins")->required();
+    c->add_option("-o,--out", args.file, "The artifact to write")->required();
+    c = sub("put", "Keep an artifact as what this model compiles to", false, "put model.pt2 model.lyo", cache_put);
+    model(c);
+    c->add_option("artifact", args.file, "The artifact")->required();
+    sub("rm", "Remove an entry", false, "rm 3f99", cache_rm)
+        ->add_option("key", args.key, "A key, or how one begins")
+        ->required();
+    sub("push", "Copy all entries to a server that lacks them, or into an archive file", true, "push all.lyoa",
+        cache_push)
+        ->add_option("to", args.other, "redis://HOST:PORT or a file")
+        ->required();
+    sub("pull", "Copy all entries that are missing here from a server or an archive file", true, "pull all.lyoa",
+        cache_pull)
+        ->add_option("from", args.other, "redis://HOST:PORT or a file")
+        ->required();
+    c = sub("why", "Say whether compiling would hit, or what differs from the nearest entry", true, "why model.pt2",
+            cache_why);
+    model(c);
+    c->add_option("--target", args.targets, "As in compile");
+}
+
 /// A number above 0, or 0 too unless `strict`; the library's own checks let NaN through.
 CLI::Validator finite(bool strict) {
     const std::string wanted = strict ? "above 0" : "of at least 0";
@@ -56,9 +104,12 @@ int run_command(int argc, char** argv) {
     c->add_option("model", compile_args.model, "What torch.export.save wrote")->required();
     c->add_option("-o,--out", compile_args.out, "The artifact to write")->required();
     c->add_option("--target", compile_args.targets, "cpu, cuda:sm_NN or cuda:ptx; may be repeated (default: cpu)");
-    c->add_option("--cache", compile_args.cache, "none")->capture_default_str();
+    c->add_option("--cache", compile_args.cache, cache_help);
     c->add_flag("--no-debug", compile_args.no_debug, "Leave out the graph's text");
     c->callback([&] { go = [&] { return compile(compile_args, console); }; });
+
+    CacheArgs cache_args;
+    cache_commands(app, console, cache_args, go);
 
     CheckArgs check_args;
     c = command(app, console, "check", "Run recorded inputs and compare with recorded outputs", true,

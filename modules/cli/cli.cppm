@@ -40,11 +40,33 @@ Result<std::vector<Tensor>> call_from_cpu(const Function& function, std::span<co
 Result<std::vector<Tensor>> made_up_inputs(const Function& function, std::uint64_t seed);
 
 struct CompileArgs {
-    std::string model, out, cache = "none";
+    std::string model, out, cache;
     std::vector<std::string> targets;
     bool no_debug = false;
 };
+CompileOptions options_of(const CompileArgs& args);
 int compile(const CompileArgs& args, const Console& console);
+
+/// The cache of that address (see parse_cache); what goes wrong without costing the result is noted. Errors:
+/// invalid_argument.
+Result<std::optional<Cache>> open_cache(const std::string& address, const Console& console);
+
+struct CacheArgs : CompileArgs {
+    std::string key, file, other, prometheus;
+    std::optional<std::uint64_t> max_bytes;
+};
+/// Commands below `lyo cache`. `model`, `targets` and `no_debug` say what is compiled, as in `compile`.
+using CacheCommand = int (*)(const CacheArgs& args, const Console& console);
+int cache_path(const CacheArgs& args, const Console& console);
+int cache_ls(const CacheArgs& args, const Console& console);
+int cache_stat(const CacheArgs& args, const Console& console);
+int cache_gc(const CacheArgs& args, const Console& console);
+int cache_get(const CacheArgs& args, const Console& console);
+int cache_put(const CacheArgs& args, const Console& console);
+int cache_rm(const CacheArgs& args, const Console& console);
+int cache_push(const CacheArgs& args, const Console& console);
+int cache_pull(const CacheArgs& args, const Console& console);
+int cache_why(const CacheArgs& args, const Console& console);
 
 struct CheckArgs : DeviceArgs {
     std::string artifact, io;

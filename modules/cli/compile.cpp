@@ -5,25 +5,28 @@ import lyo;
 
 namespace lyo::cli {
 
-int compile(const CompileArgs& args, const Console& console) {
-    if (args.cache != "none") {
-        console.fail(
-            {ErrorCode::invalid_argument, cat("there is no cache yet: expected none, got ", args.cache), "--cache"});
-        return usage;
-    }
-    const auto graph = import_pt2_file(args.model);
-    if (!graph) return console.fail(graph.error());
+CompileOptions options_of(const CompileArgs& args) {
     CompileOptions options;
     if (!args.targets.empty()) options.targets = args.targets;
     options.debug = !args.no_debug;
-    const auto bytes = lyo::compile(*graph, options);
-    if (!bytes) return console.fail(Error(bytes.error()).in(args.model));
-    const auto artifact = Artifact::check(*bytes);
-    if (!artifact) return console.fail(artifact.error());
-    if (const auto written = write_file(args.out, *bytes); !written) return console.fail(written.error());
+    return options;
+}
+
+int compile(const CompileArgs& args, const Console& console) {
+    const auto cache = open_cache(args.cache, console);
+    if (!cache) return console.fail(cache.error());
+    const auto graph = import_pt2_file(args.model);
+    if (!graph) return console.fail(graph.error());
+    const auto built = build(*graph, options_of(args), *cache ? &**cache : nullptr);
+    if (!built) return console.fail(Error(built.error()).in(args.model));
+    const Artifact& artifact = built->artifact;
+    if (const auto written = write_file(args.out, artifact.bytes()); !written) return console.fail(written.error());
     std::string targets;
-    for (const std::string& target : artifact->manifest().targets) targets += cat(targets.empty() ? "" : ",", target);
-    console.print(cat(artifact->id().hex(), " ", bytes->size(), " bytes ", targets, " cache: off"));
+    for (const std::string& target : artifact.manifest().targets) targets += cat(targets.empty() ? "" : ",", target);
+    console.print(cat(artifact.id().hex(), " ", artifact.bytes().size(), " bytes ", targets, " cache: ",
+                      !*cache                         ? "off"
+                      : built->source == Source::made ? "miss"
+                                                      : "hit"));
     return done;
 }
 

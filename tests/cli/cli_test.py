@@ -18,7 +18,7 @@ SEED = CASES / "seed_mlp"
 
 
 def lyo(*arguments, env=None, program=LYO, stdout=subprocess.PIPE, **more):
-    environment = dict(os.environ, **(env or {}))
+    environment = dict(os.environ, LYO_CACHE="none", **(env or {}))
     return subprocess.run([program, *map(str, arguments)], env=environment, stdout=stdout, stderr=subprocess.PIPE, text=True,
                           timeout=120, **more)
 
@@ -204,7 +204,7 @@ class Program(unittest.TestCase):
     def test_wrong_usage_is_status_2(self):
         for arguments in ([], ["frobnicate"], ["compile"], ["compile", SEED / "model.pt2"], ["check", self.artifact],
                           ["compile", SEED / "model.pt2", "-o", self.dir / "x", "--target", "abacus"],
-                          ["compile", SEED / "model.pt2", "-o", self.dir / "x", "--cache", "somewhere"],
+                          ["compile", SEED / "model.pt2", "-o", self.dir / "x", "--cache", "a,b"],
                           ["roundtrip", self.artifact, "--device", "abacus"], ["verify", self.artifact, "--frob"],
                           ["check", self.artifact, SEED / "io.safetensors", "--rtol", "-1"],
                           ["check", self.artifact, SEED / "io.safetensors", "--atol", "nan"],
